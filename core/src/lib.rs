@@ -1,0 +1,1 @@
+//! tallylock-core
