@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Builds the wasm file of the npm package, twice, with its JavaScript glue, into wasm/npm/dist.
+#
+#   dist/tallylock_wasm*.{js,d.ts,wasm}          production
+#   dist/memory/tallylock_wasm*.{js,d.ts,wasm}   the same with the in-memory node, for `tallylock/memory`
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+dist=wasm/npm/dist
+wasm_opt=wasm/npm/node_modules/.bin/wasm-opt
+# The compiler for wasm is often another one than the host's: it gets a folder of its own, so that neither throws away
+# what the other has built.
+wasm_target=target/wasm-build
+built=$wasm_target/wasm32-unknown-unknown/wasm/tallylock_wasm.wasm
+stamps=.cache/wasm-glue
+
+say() { echo "wasm: $*" >&2; }
+
+if [[ ! -x $wasm_opt ]]; then
+    say "$wasm_opt is missing: run 'npm ci --prefix wasm/npm'"
+    exit 1
+fi
+
+compiler=$(bash setup/wasm-toolchain.sh)
+say "building the generator of the glue (a minute and a half, once)"
+cargo build --quiet -p tallylock-wasm-bindgen
+generator=${CARGO_TARGET_DIR:-target}/debug/tallylock-wasm-bindgen
+
+# What the output is made of: if neither the wasm nor a tool has changed, the files of the last run stay.
+fingerprint() { sha256sum "$built" "$generator" wasm/npm/package-lock.json "${BASH_SOURCE[0]}"; }
+
+# build NAME OUT_DIR [CARGO_ARGUMENT...]
+build() {
+    local name=$1 out=$2 stamp=$stamps/$1
+    shift 2
+    say "compiling ($name)"
+    (
+        if [[ -n $compiler ]]; then
+            export RUSTC=$compiler
+        fi
+        CARGO_TARGET_DIR=$wasm_target cargo build --quiet -p tallylock-wasm --profile wasm \
+            --target wasm32-unknown-unknown "$@"
+    )
+    if [[ -f $out/tallylock_wasm_bg.wasm && -f $out/tallylock_wasm.js ]] && fingerprint | cmp -s - "$stamp"; then
+        return
+    fi
+    say "generating the glue and optimising ($name)"
+    rm -f "$stamp"
+    mkdir -p "$out" "$stamps"
+    "$generator" --target web --out-dir "$out" --out-name tallylock_wasm "$built"
+    "$wasm_opt" -Oz "$out/tallylock_wasm_bg.wasm" -o "$out/.optimised.wasm"
+    mv "$out/.optimised.wasm" "$out/tallylock_wasm_bg.wasm"
+    fingerprint >"$stamp"
+}
+
+build production "$dist"
+build memory "$dist/memory" --features memory
+node .ci/wasm-file.mjs

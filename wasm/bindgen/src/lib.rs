@@ -1,1 +1,0 @@
-//! tallylock-wasm-bindgen
