@@ -301,7 +301,9 @@ fn free_port() -> u16 {
 /// Makes of one test two, `name::valkey` and `name::redis`, each with a fresh server of that kind:
 ///
 /// ```no_run
-/// # use tallylock_testkit::{Server, on_each_server};
+/// # fn main() {}
+/// use tallylock_testkit::{Server, on_each_server};
+///
 /// on_each_server! {
 ///     /// A server answers.
 ///     fn answers(server: Server) {

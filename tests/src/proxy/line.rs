@@ -1,0 +1,153 @@
+//! One connection through the proxy: what it waits for and what is ready to pass.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::trap::Fate;
+use super::wire::{Reply, Request};
+
+/// The bookkeeping of one connection; its three threads share it under the proxy's lock.
+#[derive(Debug)]
+pub(super) struct Line {
+    client: TcpStream,
+    server: TcpStream,
+    asked: VecDeque<Asked>,
+    ready: VecDeque<Ready>,
+    channels: BTreeSet<(String, Vec<u8>)>,
+}
+
+/// A request that the server still has to answer.
+#[derive(Debug)]
+struct Asked {
+    fate: Fate,
+    not_before: Instant,
+    replies: usize,
+}
+
+/// A reply on its way to the client.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) bytes: Vec<u8>,
+    pub(super) fate: Fate,
+    pub(super) not_before: Instant,
+}
+
+impl Line {
+    pub(super) fn new(client: TcpStream, server: TcpStream) -> Self {
+        Self {
+            client,
+            server,
+            asked: VecDeque::new(),
+            ready: VecDeque::new(),
+            channels: BTreeSet::new(),
+        }
+    }
+
+    /// Notes a request that goes to the server now.
+    pub(super) fn ask(&mut self, request: &Request, fate: Fate, delay: Duration) {
+        let replies = self.replies_to(request);
+        let not_before = Instant::now() + delay;
+        self.asked.push_back(Asked {
+            fate,
+            not_before,
+            replies,
+        });
+    }
+
+    /// Notes a value that came from the server. False if nobody had asked for it.
+    pub(super) fn answer(&mut self, reply: Reply) -> bool {
+        let (fate, not_before) = if reply.is_unasked(!self.channels.is_empty()) {
+            (Fate::Pass, Instant::now())
+        } else {
+            let Some(asked) = self.asked.front_mut() else {
+                return false;
+            };
+            asked.replies -= 1;
+            let found = (asked.fate, asked.not_before);
+            if asked.replies == 0 {
+                self.asked.pop_front();
+            }
+            found
+        };
+        self.ready.push_back(Ready {
+            bytes: reply.bytes,
+            fate,
+            not_before,
+        });
+        true
+    }
+
+    pub(super) fn next_ready(&self) -> Option<&Ready> {
+        self.ready.front()
+    }
+
+    /// Notes that the first ready reply is with the client.
+    pub(super) fn take_ready(&mut self) {
+        self.ready.pop_front();
+    }
+
+    /// Whether every request has its reply on the way to the client.
+    pub(super) fn is_idle(&self) -> bool {
+        self.asked.is_empty() && self.ready.is_empty()
+    }
+
+    /// How many replies wait for `go`: all of them, or the held ones and those behind them.
+    pub(super) fn held(&self, all: bool) -> usize {
+        if all {
+            return self.ready.len();
+        }
+        let first = self
+            .ready
+            .iter()
+            .position(|ready| ready.fate == Fate::HoldReply);
+        first.map_or(0, |first| self.ready.len() - first)
+    }
+
+    pub(super) fn release_held(&mut self) {
+        let asked = self.asked.iter_mut().map(|asked| &mut asked.fate);
+        let ready = self.ready.iter_mut().map(|ready| &mut ready.fate);
+        for fate in asked.chain(ready).filter(|fate| **fate == Fate::HoldReply) {
+            *fate = Fate::Pass;
+        }
+    }
+
+    /// Ends the connection on both sides; what is ready no longer passes.
+    pub(super) fn cut(self) {
+        // The peer may have closed already, and that is as good.
+        let _ = self.client.shutdown(Shutdown::Both);
+        let _ = self.server.shutdown(Shutdown::Both);
+    }
+
+    /// How many values the server answers to it: one, but one for each channel of a subscription.
+    fn replies_to(&mut self, request: &Request) -> usize {
+        let command = request.command();
+        let Some((prefix, subscribes)) = subscription(&command) else {
+            return 1;
+        };
+        let names = request.arguments();
+        if subscribes {
+            let channels = names.iter().map(|name| (prefix.to_owned(), name.clone()));
+            self.channels.extend(channels);
+            return names.len().max(1);
+        }
+        let before = self.channels.len();
+        if names.is_empty() {
+            self.channels.retain(|(kind, _)| kind != prefix);
+            return (before - self.channels.len()).max(1);
+        }
+        for name in names {
+            self.channels.remove(&(prefix.to_owned(), name.clone()));
+        }
+        names.len()
+    }
+}
+
+/// Splits `PSUBSCRIBE` into (`P`, true) and `UNSUBSCRIBE` into (empty, false).
+fn subscription(command: &str) -> Option<(&str, bool)> {
+    let kind = command.strip_suffix("SUBSCRIBE")?;
+    match kind.strip_suffix("UN") {
+        Some(prefix) => Some((prefix, false)),
+        None => Some((kind, true)),
+    }
+}
