@@ -1,1 +1,25 @@
-//! tallylock-core
+//! The protocol of tallylock as plain data: no sockets, no clock, no randomness.
+//!
+//! Reading path: [`step`] is the whole vocabulary; [`counter::Add`] is one operation, with its script and the
+//! script's twin; [`drive`] is the loop that connects an operation to a transport and a clock.
+//!
+//! An operation is a value. It is started with the time, answers with a [`step::Step`] (what to send, and until when
+//! to wait), and is handed every [`step::Event`] with the time at which it happened. It never waits and never asks.
+#![forbid(unsafe_code)]
+
+pub mod counter;
+pub mod drive;
+pub mod error;
+pub mod key;
+pub mod lock;
+#[cfg(feature = "memory")]
+pub mod memory;
+pub mod round;
+pub mod script;
+pub mod settings;
+pub mod step;
+pub mod time;
+pub mod token;
+#[cfg(feature = "memory")]
+pub mod twin;
+pub mod value;

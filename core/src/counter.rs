@@ -1,0 +1,38 @@
+//! Counters: whole numbers of 64 bits that never lose their TTL.
+
+mod add;
+mod drain;
+mod finish;
+mod read;
+
+pub use add::{Add, Expiry};
+pub use drain::{Drain, Drained};
+pub use finish::Finish;
+pub use read::Read;
+
+#[cfg(feature = "memory")]
+pub(crate) use {add::add_twin, drain::drain_twin, finish::finish_twin};
+
+use crate::error::{Code, Error};
+use crate::step::Reply;
+
+/// The whole number that a server answered as text: a number of its own would have passed through Lua and been rounded.
+fn integer(reply: &Reply) -> Result<i64, Error> {
+    let Reply::Text(text) = reply else {
+        return Err(Error::unexpected(reply));
+    };
+    let number = core::str::from_utf8(text).ok().and_then(parse);
+    number.ok_or_else(|| {
+        Error::new(
+            Code::NotAnInteger,
+            format!("the key holds {:?}", String::from_utf8_lossy(text)),
+        )
+    })
+}
+
+/// A whole number of 64 bits as a server accepts it: no blanks, no plus, no leading zeros, no negative zero.
+pub(crate) fn parse(text: &str) -> Option<i64> {
+    text.parse::<i64>()
+        .ok()
+        .filter(|number| number.to_string() == text)
+}

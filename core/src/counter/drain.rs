@@ -1,0 +1,82 @@
+//! Draining a counter.
+
+use super::integer;
+use crate::error::Error;
+use crate::key::Key;
+use crate::round::{Effect, Request};
+use crate::script::{Invocation, Script, number, text};
+use crate::step::Reply;
+use crate::time::Ttl;
+#[cfg(feature = "memory")]
+use crate::twin::{self, Answer, Pttl, View};
+
+/// Takes what the counter holds and leaves 0 in it with the TTL that it has; gives nothing if there is none.
+///
+/// Fails with `wrong_type` and `not_an_integer`, and with `outcome_unknown` if the reply is lost: a drain is never
+/// repeated by itself.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Drain {
+    /// The counter.
+    pub key: Key,
+    /// The TTL for a counter that has lost its own.
+    pub ttl: Ttl,
+}
+
+/// What a drain took.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Drained {
+    /// The amount that was taken.
+    pub amount: i64,
+    /// Whether the counter had lost its TTL, and was given one.
+    pub healed: bool,
+}
+
+impl Request for Drain {
+    type Output = Option<Drained>;
+    const EFFECT: Effect = Effect::Once;
+
+    fn key(&self) -> &[u8] {
+        self.key.as_bytes()
+    }
+
+    fn invocation(&self) -> Invocation {
+        Invocation {
+            script: Script::CounterDrain,
+            keys: vec![text(self.key.as_bytes())],
+            arguments: vec![number(self.ttl.as_millis())],
+        }
+    }
+
+    fn understand(&self, reply: Reply) -> Result<Option<Drained>, Error> {
+        match &reply {
+            Reply::Nil => Ok(None),
+            Reply::Array(parts) => match parts.as_slice() {
+                [amount, Reply::Text(healed)] => Ok(Some(Drained {
+                    amount: integer(amount)?,
+                    healed: healed == b"healed",
+                })),
+                _ => Err(Error::unexpected(&reply)),
+            },
+            _ => Err(Error::unexpected(&reply)),
+        }
+    }
+}
+
+/// `counter_drain.lua` in Rust.
+#[cfg(feature = "memory")]
+pub(crate) fn drain_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
+    let ttl = twin::millis(&arguments[0])?;
+    let Some(amount) = view.get(&keys[0])? else {
+        return Ok(Reply::Nil);
+    };
+    view.increment(&keys[0], 0)?;
+    let healed = view.pttl(&keys[0]) == Pttl::Forever;
+    view.set(&keys[0], b"0", None)?;
+    if healed {
+        view.expire(&keys[0], ttl);
+    }
+    Ok(Reply::Array(vec![
+        Reply::Text(amount),
+        twin::text(if healed { "healed" } else { "kept" }),
+    ]))
+}

@@ -1,0 +1,17 @@
+//! Values: texts of any bytes that are written together with their TTL, and only where they are still there.
+
+mod compare_and_set;
+mod get;
+mod replace_if_present;
+mod touch;
+
+pub use compare_and_set::CompareAndSet;
+pub use get::Get;
+pub use replace_if_present::ReplaceIfPresent;
+pub use touch::Touch;
+
+#[cfg(feature = "memory")]
+pub(crate) use {
+    compare_and_set::compare_and_set_twin, get::read_twin,
+    replace_if_present::replace_if_present_twin, touch::touch_twin,
+};
