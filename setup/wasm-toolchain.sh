@@ -108,7 +108,7 @@ if [[ ! -x $made/bin/rustc ]] || ! has_std "$made/prefix/usr"; then
     if LD_LIBRARY_PATH=$library_path ldd "$driver" | grep -q 'not found'; then
         mapfile -t libraries < <(apt-cache "${apt_options[@]}" depends --recurse --no-recommends --no-suggests \
             --no-conflicts --no-breaks --no-replaces --no-enhances "$llvm" |
-            grep -E '^lib|^zlib' | grep -vE '^(libc6|libgcc-s1|libstdc\+\+6)$|:' | sort -u)
+            grep -E '^lib|^zlib' | grep -vxE "libc6|libgcc-s1|libstdc\+\+6|$llvm|.*:.*" | sort -u)
         say "downloading the libraries that this machine lacks"
         unpack "${libraries[@]}"
     fi
