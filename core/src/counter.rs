@@ -13,7 +13,7 @@ pub use read::Read;
 #[cfg(feature = "memory")]
 pub(crate) use {add::add_twin, drain::drain_twin, finish::finish_twin};
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, shown};
 use crate::step::Reply;
 
 /// The whole number that a server answered as text: a number of its own would have passed through Lua and been rounded.
@@ -25,7 +25,7 @@ fn integer(reply: &Reply) -> Result<i64, Error> {
     number.ok_or_else(|| {
         Error::new(
             Code::NotAnInteger,
-            format!("the key holds {:?}", String::from_utf8_lossy(text)),
+            format!("the key holds {:?}", shown(text)),
         )
     })
 }

@@ -26,19 +26,19 @@ pub trait Clock {
 
 /// Drives an operation to its end, and shows it to `observe` after every step.
 ///
-/// When `stop` ends, the operation is told to stop, and is still driven to its end.
+/// When `cancelled` ends, the operation is told to stop, and is still driven to its end.
 pub async fn drive<O: Operation>(
     mut operation: O,
     first: Step<O::Output>,
     transport: impl Transport,
     clock: impl Clock,
-    stop: impl Future<Output = ()>,
+    cancelled: impl Future<Output = ()>,
     mut observe: impl FnMut(&O),
 ) -> O::Output {
     let mut step = first;
     let mut calls: Vec<(CallId, Pin<Box<_>>)> = Vec::new();
     let mut answered = VecDeque::new();
-    let mut stop_asked = pin!(stop);
+    let mut cancelled = pin!(cancelled);
     let mut stopping = false;
     loop {
         for call in step.calls {
@@ -63,7 +63,7 @@ pub async fn drive<O: Operation>(
             if let Some((call, outcome)) = answered.pop_front() {
                 return Poll::Ready(Event::Replied { call, outcome });
             }
-            if !stopping && stop_asked.as_mut().poll(context).is_ready() {
+            if !stopping && cancelled.as_mut().poll(context).is_ready() {
                 stopping = true;
                 return Poll::Ready(Event::Stop);
             }

@@ -54,6 +54,8 @@ pub enum Reason {
     Expired,
     /// Another token is in its place.
     TakenOver,
+    /// Its time ran out while the server could not be asked for more.
+    Unreachable,
     /// It belongs to the process that forked this one.
     Forked,
 }
@@ -75,7 +77,7 @@ pub struct Error {
     detail: String,
 }
 
-/// The longest part of a key that a message shows, in characters.
+/// The longest part of a key or a value that a message shows, in characters.
 const SHOWN: usize = 200;
 
 impl Error {
@@ -91,12 +93,7 @@ impl Error {
     /// The same error, about this key.
     #[must_use]
     pub fn about(mut self, key: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(key);
-        let mut shown: String = text.chars().take(SHOWN).collect();
-        if shown.len() < text.len() {
-            shown.push('…');
-        }
-        self.key = Some(shown);
+        self.key = Some(shown(key));
         self
     }
 
@@ -110,6 +107,11 @@ impl Error {
         self.key.as_deref()
     }
 
+    /// What happened, without the key and the next step.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Whether the call may have been applied.
     pub const fn applied(&self) -> Applied {
         self.code.applied()
@@ -117,9 +119,16 @@ impl Error {
 
     /// The error for a reply that the script never gives.
     pub(crate) fn unexpected(reply: &Reply) -> Self {
+        let kind = match reply {
+            Reply::Nil => "nothing",
+            Reply::Text(_) => "a text",
+            Reply::Integer(_) => "a number",
+            Reply::Array(_) => "a list",
+            Reply::Error(_) => "an error",
+        };
         Self::new(
             Code::Unsupported,
-            format!("the server gave a reply that no script of ours gives: {reply:?}"),
+            format!("the server answered {kind} that no script of ours gives"),
         )
     }
 
@@ -233,6 +242,7 @@ impl Reason {
         match self {
             Self::Expired => "expired",
             Self::TakenOver => "taken_over",
+            Self::Unreachable => "unreachable",
             Self::Forked => "forked",
         }
     }
@@ -262,6 +272,17 @@ impl fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+/// Bytes as text for people, shortened if very long.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    // Four bytes are the most that a character has.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN)]);
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < bytes.len() {
+        shown.push('…');
+    }
+    shown
+}
 
 /// The server's own words, without the sentence that servers before 7 put around an error inside a script.
 fn unwrapped(text: &str) -> &str {

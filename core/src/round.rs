@@ -15,6 +15,8 @@ pub enum Effect {
     None,
     /// A second time changes nothing more: repeated after a lost reply.
     Idempotent,
+    /// A second time changes nothing more, and whoever asked undoes it unless it succeeds: repeated after a lost reply.
+    Undone,
     /// A second time would count twice: never repeated once it may have arrived.
     Once,
 }
@@ -281,7 +283,7 @@ impl Round {
     }
 
     fn stopped(&self) -> Error {
-        if self.is_unsettled() && self.effect != Effect::None {
+        if self.is_unsettled() && matches!(self.effect, Effect::Idempotent | Effect::Once) {
             Error::new(
                 Code::OutcomeUnknown,
                 "the call was cancelled before its reply came",

@@ -100,7 +100,6 @@ impl Acquire {
         let State::Voting(round) = &mut self.state else {
             unreachable!("only a voting acquire counts votes")
         };
-        let stopped = event == Event::Stop;
         match round.handle(now, event) {
             Progress::Wait(until) => Step::wait(until),
             Progress::Send(call, until) => Step::send(call, until),
@@ -110,13 +109,6 @@ impl Acquire {
             }
             Progress::Failed(error) => {
                 let (unsettled, call) = (round.is_unsettled(), round.next_call());
-                let error = match (stopped, error.code()) {
-                    (true, _) => Error::new(Code::Cancelled, "the acquire was cancelled"),
-                    (false, Code::OutcomeUnknown) => {
-                        Error::new(Code::Timeout, "the server is silent")
-                    }
-                    _ => error,
-                };
                 self.fail(now, error, unsettled, call)
             }
         }
@@ -324,7 +316,7 @@ fn voting(
 ) -> (Round, Call) {
     Round::start(
         lock.granting(Script::LockAcquire, token),
-        Effect::Idempotent,
+        Effect::Undone,
         seed,
         deadline,
         call,

@@ -16,6 +16,7 @@ use crate::twin::{self, Answer, View};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Extend {
     lock: Lock,
+    valid_until: Instant,
     round: Round,
 }
 
@@ -46,7 +47,14 @@ impl Extend {
         } else {
             Step::send(call, deadline)
         };
-        (Self { lock, round }, step)
+        (
+            Self {
+                lock,
+                valid_until,
+                round,
+            },
+            step,
+        )
     }
 
     fn understand(&self, now: Instant, reply: &Reply) -> Result<Instant, Error> {
@@ -80,6 +88,13 @@ impl Operation for Extend {
             Progress::Wait(until) => Step::wait(until),
             Progress::Send(call, until) => Step::send(call, until),
             Progress::Answered(reply) => Step::done(self.understand(now, &reply)),
+            Progress::Failed(error) if now >= self.valid_until => {
+                let detail = format!(
+                    "its time was over before it could be extended: {}",
+                    error.detail()
+                );
+                Step::done(Err(self.lock.lost(Reason::Unreachable, detail)))
+            }
             Progress::Failed(error) => Step::done(Err(error.about(self.lock.key().as_bytes()))),
         }
     }
