@@ -22,6 +22,9 @@ pub struct Acquire {
     label: Option<Label>,
     seed: Seed,
     token: Token,
+    /// Until when a lock that another holds is waited for.
+    waits_until: Instant,
+    /// Until when answers are waited for; the same, unless the caller does not want to wait.
     deadline: Instant,
     timeout: u64,
     attempts: u32,
@@ -77,6 +80,7 @@ impl Acquire {
             label,
             seed,
             token,
+            waits_until: now.plus(wait.as_millis()),
             deadline,
             timeout: settings.timeout.as_millis(),
             attempts: 0,
@@ -160,7 +164,7 @@ impl Acquire {
         self.attempts += 1;
         // The holder's own time is looked at, so that nobody waits longer than the lock is held.
         let pause = held_for.map_or(jittered, |left| jittered.min(left + 1));
-        let until = now.plus(pause).min(self.deadline);
+        let until = now.plus(pause).min(self.waits_until);
         self.state = State::BackingOff {
             until,
             held_for,
@@ -183,7 +187,7 @@ impl Acquire {
                 self.about(Error::new(Code::Cancelled, "the acquire was cancelled"))
             ));
         }
-        if now >= self.deadline {
+        if now >= self.waits_until {
             let left = held_for.map_or("without an end".into(), |left| {
                 format!("for another {left} ms")
             });
