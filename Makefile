@@ -105,7 +105,7 @@ lint-python: python
 	$(STEP) "ruff and mypy"
 	@.venv/bin/ruff check bindings/python examples .ci
 	@.venv/bin/ruff format --check bindings/python examples .ci
-	@.venv/bin/mypy --strict .ci/*.py
+	@cd .ci && $(CURDIR)/.venv/bin/mypy --strict *.py tests/test_*.py
 	@cd bindings/python && $(CURDIR)/.venv/bin/mypy --strict .
 
 lint-kotlin: native

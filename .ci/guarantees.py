@@ -1,4 +1,4 @@
-"""Checks that each test named in docs/guarantees.md exists and has passed in the run whose logs lie in .cache/test-logs."""
+"""Checks that each test named in docs/guarantees.md exists and has passed in the run whose logs are in .cache."""
 
 from __future__ import annotations
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from script_rules import problems
 
-HEADER = "-- Does something.\n-- KEYS[1]  key\n-- KEYS[2]  key\n-- ARGV[1]  text\n-- reply    nothing\n-- errors   none\n"
+HEADER = (
+    "-- Does something.\n-- KEYS[1]  key\n-- KEYS[2]  key\n-- ARGV[1]  text\n-- reply    nothing\n-- errors   none\n"
+)
 
 
 def refused(code: str) -> str:
