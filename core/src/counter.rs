@@ -1,17 +1,19 @@
 //! Counters: whole numbers of 64 bits that never lose their TTL.
 
 mod add;
+mod add_once;
 mod drain;
 mod finish;
 mod read;
 
 pub use add::{Add, Expiry};
+pub use add_once::{AddOnce, Added};
 pub use drain::{Drain, Drained};
 pub use finish::Finish;
 pub use read::Read;
 
 #[cfg(feature = "memory")]
-pub(crate) use {add::add_twin, drain::drain_twin, finish::finish_twin};
+pub(crate) use {add::add_twin, add_once::add_once_twin, drain::drain_twin, finish::finish_twin};
 
 use crate::error::{Code, Error, shown};
 use crate::step::Reply;

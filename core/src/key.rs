@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::error::{Code, Error};
+use crate::id::Id;
 
 /// The longest key, in bytes.
 pub const LONGEST: usize = 16 * 1024;
@@ -13,11 +14,15 @@ pub struct Key(Vec<u8>);
 
 /// What a side key is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Part {
+pub enum Part<'a> {
     /// The last fence that was granted for a lock.
     Fence,
     /// The channel on which a release is told.
     Released,
+    /// What was added under an idempotency key.
+    Once(&'a Id),
+    /// A claim.
+    Claim(&'a Id),
 }
 
 impl Key {
@@ -55,7 +60,7 @@ impl Key {
     }
 
     /// The key of a part kept beside this key: same prefix, same slot.
-    pub fn side(&self, part: Part) -> Vec<u8> {
+    pub fn side(&self, part: Part<'_>) -> Vec<u8> {
         let mut side = Vec::with_capacity(2 * self.0.len() + 24);
         side.extend_from_slice(&self.0);
         if hash_tag(&self.0).is_some() {
@@ -66,10 +71,14 @@ impl Key {
             side.push(b'}');
             side.extend_from_slice(UNTAGGED);
         }
-        side.extend_from_slice(match part {
-            Part::Fence => b"fence",
-            Part::Released => b"released",
-        });
+        let (name, id): (&[u8], &[u8]) = match part {
+            Part::Fence => (b"fence", b""),
+            Part::Released => (b"released", b""),
+            Part::Once(id) => (b"once:", id.as_bytes()),
+            Part::Claim(id) => (b"claim:", id.as_bytes()),
+        };
+        side.extend_from_slice(name);
+        side.extend_from_slice(id);
         side
     }
 }
@@ -151,7 +160,16 @@ mod tests {
             untagged.side(Part::Released),
             b"invoice:42{invoice:42}:tlu1:released"
         );
+        let id = Id::new("evt{1}").unwrap();
+        assert_eq!(
+            untagged.side(Part::Once(&id)),
+            b"invoice:42{invoice:42}:tlu1:once:evt{1}"
+        );
         let tagged = Key::new("{invoice}:42").unwrap();
+        assert_eq!(
+            tagged.side(Part::Claim(&id)),
+            b"{invoice}:42:tl1:claim:evt{1}"
+        );
         assert_eq!(tagged.side(Part::Fence), b"{invoice}:42:tl1:fence");
         assert_eq!(tagged.side(Part::Released), b"{invoice}:42:tl1:released");
     }
@@ -185,7 +203,8 @@ mod tests {
         fn a_side_key_keeps_slot_and_prefix(bytes in proptest::collection::vec(prop_oneof![
             3 => any::<u8>(), 1 => Just(b'{'), 1 => Just(b'}')], 1..40)) {
             if let Ok(key) = Key::new(bytes.clone()) {
-                for part in [Part::Fence, Part::Released] {
+                let id = Id::new(bytes.clone()).unwrap();
+                for part in [Part::Fence, Part::Released, Part::Once(&id), Part::Claim(&id)] {
                     let side = key.side(part);
                     prop_assert_eq!(slot(&side), slot(&bytes));
                     prop_assert!(side.starts_with(&bytes));

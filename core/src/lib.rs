@@ -7,9 +7,11 @@
 //! to wait), and is handed every [`step::Event`] with the time at which it happened. It never waits and never asks.
 #![forbid(unsafe_code)]
 
+pub mod claim;
 pub mod counter;
 pub mod drive;
 pub mod error;
+pub mod id;
 pub mod key;
 pub mod lock;
 #[cfg(feature = "memory")]

@@ -28,11 +28,19 @@ pub enum Script {
     LockExtend,
     /// `lock_release.lua`
     LockRelease,
+    /// `counter_add_once.lua`
+    CounterAddOnce,
+    /// `claim_open.lua`
+    ClaimOpen,
+    /// `claim_commit.lua`
+    ClaimCommit,
+    /// `claim_abort.lua`
+    ClaimAbort,
 }
 
 impl Script {
     /// Every script there is.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Read,
         Self::CounterAdd,
         Self::CounterDrain,
@@ -43,6 +51,10 @@ impl Script {
         Self::LockAcquire,
         Self::LockExtend,
         Self::LockRelease,
+        Self::CounterAddOnce,
+        Self::ClaimOpen,
+        Self::ClaimCommit,
+        Self::ClaimAbort,
     ];
 
     /// The Lua text.
@@ -58,6 +70,10 @@ impl Script {
             Self::LockAcquire => include_str!("../lua/lock_acquire.lua"),
             Self::LockExtend => include_str!("../lua/lock_extend.lua"),
             Self::LockRelease => include_str!("../lua/lock_release.lua"),
+            Self::CounterAddOnce => include_str!("../lua/counter_add_once.lua"),
+            Self::ClaimOpen => include_str!("../lua/claim_open.lua"),
+            Self::ClaimCommit => include_str!("../lua/claim_commit.lua"),
+            Self::ClaimAbort => include_str!("../lua/claim_abort.lua"),
         }
     }
 

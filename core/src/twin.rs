@@ -5,7 +5,7 @@
 
 use crate::script::Script;
 use crate::step::Reply;
-use crate::{counter, lock, value};
+use crate::{claim, counter, lock, value};
 
 /// Keys as a script sees them while it runs: nothing expires in the middle, nobody else writes.
 pub trait View {
@@ -80,6 +80,10 @@ pub fn run(script: Script, view: &mut dyn View, keys: &[Vec<u8>], arguments: &[V
         Script::LockAcquire => lock::acquire_twin,
         Script::LockExtend => lock::extend_twin,
         Script::LockRelease => lock::release_twin,
+        Script::CounterAddOnce => counter::add_once_twin,
+        Script::ClaimOpen => claim::open_twin,
+        Script::ClaimCommit => claim::commit_twin,
+        Script::ClaimAbort => claim::abort_twin,
     };
     twin(view, keys, arguments).unwrap_or_else(|fault| Reply::Error(fault.as_str().into()))
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::round::{Effect, Request};
 use crate::script::{Invocation, Script, number, text};
-use crate::step::Reply;
+use crate::step::{Argument, Reply};
 use crate::time::Ttl;
 #[cfg(feature = "memory")]
 use crate::twin::{self, Answer, Pttl, View};
@@ -20,6 +20,16 @@ pub enum Expiry {
     Sliding,
     /// Only on a counter that has none: the counter lives as long as it was given at first.
     Fixed,
+}
+
+impl Expiry {
+    /// The word of the scripts for it.
+    pub(super) const fn as_argument(self) -> Argument {
+        Cow::Borrowed(match self {
+            Self::Sliding => b"sliding",
+            Self::Fixed => b"fixed",
+        })
+    }
 }
 
 /// Adds `amount` to the counter and sets its TTL in the same step; gives the total.
@@ -47,17 +57,13 @@ impl Request for Add {
     }
 
     fn invocation(&self) -> Invocation {
-        let expiry: &'static [u8] = match self.expiry {
-            Expiry::Sliding => b"sliding",
-            Expiry::Fixed => b"fixed",
-        };
         Invocation {
             script: Script::CounterAdd,
             keys: vec![text(self.key.as_bytes())],
             arguments: vec![
                 number(self.amount),
                 number(self.ttl.as_millis()),
-                Cow::Borrowed(expiry),
+                self.expiry.as_argument(),
             ],
         }
     }

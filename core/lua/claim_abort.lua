@@ -1,0 +1,20 @@
+-- Ends a claim as not billed, and gives what it took back to the counter.
+-- KEYS[1]  counter
+-- KEYS[2]  claim
+-- ARGV[1]  TTL in milliseconds for a counter that is gone or has lost its own
+-- ARGV[2]  how long an ended claim is kept, in milliseconds
+-- reply    the claim as it was found: 'open', 'committed' or 'aborted' and its amount; or nil if there is none.
+--          It was ended if it was open.
+-- errors   WRONGTYPE, not an integer, overflow, OOM: raised before anything is changed; the claim stays open
+local claim = redis.call('GET', KEYS[2])
+local amount = claim and string.match(claim, '^open (.+)$')
+if not amount then
+  return claim
+end
+local pttl = redis.call('PTTL', KEYS[1])
+redis.call('INCRBY', KEYS[1], amount)
+redis.call('SET', KEYS[2], 'aborted ' .. amount, 'PX', ARGV[2])
+if pttl < 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
+return claim

@@ -1,0 +1,79 @@
+//! Ending a claim whose amount was not billed.
+
+use std::borrow::Cow;
+
+use super::{ENDED_TTL, State, conflict, parse};
+use crate::error::Error;
+use crate::id::Id;
+use crate::key::{Key, Part};
+use crate::round::{Effect, Request};
+use crate::script::{Invocation, Script, number, text};
+use crate::step::Reply;
+use crate::time::Ttl;
+#[cfg(feature = "memory")]
+use crate::twin::{self, Answer, Pttl, View};
+
+/// Ends the claim of this id as not billed and gives its amount back to the counter; gives that amount.
+///
+/// Done again, it changes nothing. A counter that is gone is made again with `ttl`; one that is there keeps its own.
+/// Fails with `conflict` if the claim was committed or is not there, and with `overflow` if the counter cannot take the
+/// amount: the claim then stays open. Repeated by itself after a lost reply.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Abort {
+    /// The counter.
+    pub key: Key,
+    /// The claim.
+    pub id: Id,
+    /// The TTL for a counter that is gone or has lost its own.
+    pub ttl: Ttl,
+}
+
+impl Request for Abort {
+    type Output = i64;
+    const EFFECT: Effect = Effect::Idempotent;
+
+    fn key(&self) -> &[u8] {
+        self.key.as_bytes()
+    }
+
+    fn invocation(&self) -> Invocation {
+        Invocation {
+            script: Script::ClaimAbort,
+            keys: vec![
+                text(self.key.as_bytes()),
+                Cow::Owned(self.key.side(Part::Claim(&self.id))),
+            ],
+            arguments: vec![number(self.ttl.as_millis()), number(ENDED_TTL)],
+        }
+    }
+
+    fn understand(&self, reply: Reply) -> Result<i64, Error> {
+        match parse(&reply)? {
+            Some((State::Open | State::Aborted, amount)) => Ok(amount),
+            found => Err(conflict(&self.id, found)),
+        }
+    }
+}
+
+/// `claim_abort.lua` in Rust.
+#[cfg(feature = "memory")]
+pub(crate) fn abort_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
+    let (ttl, ended_ttl) = (twin::millis(&arguments[0])?, twin::millis(&arguments[1])?);
+    let Some(claim) = view.get(&keys[1])? else {
+        return Ok(Reply::Nil);
+    };
+    let Some(amount) = claim.strip_prefix(b"open ") else {
+        return Ok(Reply::Text(claim));
+    };
+    let lives = matches!(view.pttl(&keys[0]), Pttl::Millis(_));
+    view.increment(&keys[0], twin::integer(amount)?)?;
+    view.set(
+        &keys[1],
+        &[b"aborted ".as_slice(), amount].concat(),
+        Some(ended_ttl),
+    )?;
+    if !lives {
+        view.expire(&keys[0], ttl);
+    }
+    Ok(Reply::Text(claim))
+}
