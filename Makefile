@@ -103,10 +103,10 @@ lint-dependencies: tools
 
 lint-python: python
 	$(STEP) "ruff and mypy"
-	@.venv/bin/ruff check bindings/python examples .ci
-	@.venv/bin/ruff format --check bindings/python examples .ci
+	@.venv/bin/ruff check bindings/python examples bench .ci
+	@.venv/bin/ruff format --check bindings/python examples bench .ci
 	@cd .ci && $(CURDIR)/.venv/bin/mypy --strict *.py tests/test_*.py
-	@cd bindings/python && $(CURDIR)/.venv/bin/mypy --strict .
+	@cd bindings/python && $(CURDIR)/.venv/bin/mypy --strict
 
 lint-kotlin: native
 	$(STEP) "ktlint"
@@ -120,7 +120,10 @@ bench: setup ## measure tallylock beside other clients and print the table
 	$(STEP) "the bench"
 	@$(WITH_SERVER) bash bench/run.sh
 
+BUILT := target .venv .cache/digests .cache/test-venv .cache/test-logs .cache/wasm-glue wasm/npm/dist \
+	bindings/kotlin/target bindings/python/src/tallylock/_native examples/kotlin/target bench/kotlin/target
+
 clean: ## remove all that was built here
-	@rm -rf target .venv .cache/digests .cache/test-venv .cache/test-logs .cache/wasm-glue wasm/npm/dist bindings/kotlin/target
-	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
-	@echo "clean; what was downloaded stays in .cache and wasm/npm/node_modules (remove them too to start from nothing)"
+	@rm -rf $(BUILT)
+	@find . -name __pycache__ -not -path './.git/*' -not -path '*/node_modules/*' -prune -exec rm -rf {} +
+	@echo "clean; what was downloaded stays, in .cache and in node_modules (remove them too to start from nothing)"

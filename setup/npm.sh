@@ -9,7 +9,8 @@ source setup/digest.sh
 lock=(wasm/npm/package.json wasm/npm/package-lock.json)
 if [[ ! -x wasm/npm/node_modules/.bin/wasm-opt ]] || ! fresh npm-tools "${lock[@]}"; then
     echo "npm: installing the pinned packages of wasm/npm" >&2
-    npm ci --prefix wasm/npm --no-audit --no-fund
+    # No install script runs: what a package needs must be in a package.
+    npm ci --prefix wasm/npm --ignore-scripts --no-audit --no-fund
     remember npm-tools "${lock[@]}"
 fi
 
