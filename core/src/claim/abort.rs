@@ -62,7 +62,8 @@ pub(crate) fn abort_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec
     let Some(claim) = view.get(&keys[1])? else {
         return Ok(Reply::Nil);
     };
-    let Some(amount) = claim.strip_prefix(b"open ") else {
+    let amount = claim.strip_prefix(b"open ");
+    let Some(amount) = amount.filter(|amount| !amount.is_empty()) else {
         return Ok(Reply::Text(claim));
     };
     let lives = matches!(view.pttl(&keys[0]), Pttl::Millis(_));
