@@ -135,7 +135,7 @@ impl Error {
     /// The error that an error reply of a server stands for.
     ///
     /// Servers before 7 wrap the text of an error inside a script into a sentence of their own; both shapes are read.
-    pub(crate) fn from_reply(text: &str) -> Self {
+    pub fn from_reply(text: &str) -> Self {
         let text = unwrapped(text);
         let word = text.split_whitespace().next().unwrap_or_default();
         let code = match word {
