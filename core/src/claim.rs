@@ -11,7 +11,6 @@ pub use abort::Abort;
 pub use commit::Commit;
 pub use open::{Claimed, Open};
 
-#[cfg(feature = "memory")]
 pub(crate) use {abort::abort_twin, commit::commit_twin, open::open_twin};
 
 use crate::error::{Code, Error, shown};

@@ -12,7 +12,6 @@ pub use drain::{Drain, Drained};
 pub use finish::Finish;
 pub use read::Read;
 
-#[cfg(feature = "memory")]
 pub(crate) use {add::add_twin, add_once::add_once_twin, drain::drain_twin, finish::finish_twin};
 
 use crate::error::{Code, Error, shown};

@@ -16,12 +16,13 @@ pub mod key;
 pub mod lock;
 #[cfg(feature = "memory")]
 pub mod memory;
+pub mod request;
 pub mod round;
 pub mod script;
 pub mod settings;
 pub mod step;
 pub mod time;
 pub mod token;
-#[cfg(feature = "memory")]
+pub mod transaction;
 pub mod twin;
 pub mod value;

@@ -8,7 +8,6 @@ pub use acquire::{Acquire, Grant};
 pub use extend::Extend;
 pub use release::Release;
 
-#[cfg(feature = "memory")]
 pub(crate) use {acquire::acquire_twin, extend::extend_twin, release::release_twin};
 
 use std::borrow::Cow;

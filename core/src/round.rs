@@ -1,12 +1,15 @@
-//! One script run on one node: EVALSHA, EVAL if the server does not know it, and again after a lost reply if that
-//! is harmless, until it is answered or the deadline passes.
+//! One script run on one node, until it is answered or the deadline passes.
+//!
+//! EVALSHA first, and EVAL if the server does not know the script. Where scripts are refused, WATCH and MULTI..EXEC with
+//! the script's twin. Again after a lost reply if that is harmless.
 
 use crate::error::{Code, Error};
 use crate::script::Invocation;
-use crate::settings::{FIRST_PAUSE, LONGEST_PAUSE};
-use crate::step::{Call, CallId, Event, Node, Operation, Outcome, Reply, Step, Undelivered};
+use crate::settings::{FIRST_PAUSE, LONGEST_PAUSE, Scripts};
+use crate::step::{Call, CallId, Command, Event, Lane, Node, Outcome, Reply, Undelivered};
 use crate::time::Instant;
 use crate::token::Seed;
+use crate::transaction::{Decision, decide, look, was_executed};
 
 /// What a request may do to the data, and hence what its repetition may do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,73 +24,12 @@ pub enum Effect {
     Once,
 }
 
-/// A request that is one script: what to run, and what its reply means.
-pub trait Request: Clone + Eq + core::hash::Hash + core::fmt::Debug {
-    /// What the caller gets.
-    type Output;
-    /// What it does to the data.
-    const EFFECT: Effect;
-
-    /// The key that errors name.
-    fn key(&self) -> &[u8];
-
-    /// The script with its keys and arguments.
-    fn invocation(&self) -> Invocation;
-
-    /// What a reply that is no error means.
-    fn understand(&self, reply: Reply) -> Result<Self::Output, Error>;
-}
-
-/// The operation that a request is by itself.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Single<R> {
-    request: R,
-    round: Round,
-}
-
-impl<R: Request> Single<R> {
-    /// Sends the request; it ends within `timeout` milliseconds.
-    pub fn start(
-        request: R,
-        seed: Seed,
-        timeout: u64,
-        now: Instant,
-    ) -> (Self, Step<Result<R::Output, Error>>) {
-        let deadline = now.plus(timeout);
-        let (round, call) = Round::start(
-            request.invocation(),
-            R::EFFECT,
-            seed,
-            deadline,
-            CallId(0),
-            now,
-        );
-        (Self { request, round }, Step::send(call, deadline))
-    }
-}
-
-impl<R: Request> Operation for Single<R> {
-    type Output = Result<R::Output, Error>;
-
-    fn handle(&mut self, now: Instant, event: Event) -> Step<Self::Output> {
-        let error = match self.round.handle(now, event) {
-            Progress::Wait(until) => return Step::wait(until),
-            Progress::Send(call, until) => return Step::send(call, until),
-            Progress::Answered(reply) => match self.request.understand(reply) {
-                Ok(output) => return Step::done(Ok(output)),
-                Err(error) => error,
-            },
-            Progress::Failed(error) => error,
-        };
-        Step::done(Err(error.about(self.request.key())))
-    }
-}
-
 /// A script under way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Round {
     invocation: Invocation,
     effect: Effect,
+    scripts: Scripts,
     seed: Seed,
     deadline: Instant,
     state: State,
@@ -95,19 +37,26 @@ pub struct Round {
     call: CallId,
     /// When the call that is under way was sent.
     sent_at: Instant,
-    /// When the first call that may have arrived was sent.
+    /// When the first call that may have changed something was sent.
     first_sent_at: Instant,
-    /// A call may have arrived, and its reply is lost.
+    /// A call may have changed something, and its reply is lost.
     unsettled: bool,
     pauses: u32,
-    /// Why the last call that cannot have arrived did not.
-    trouble: Option<String>,
+    /// Why the last call that cannot have changed anything did not.
+    trouble: Option<(Code, String)>,
+    refused: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum State {
+    /// EVALSHA is under way.
     Asking,
+    /// EVAL is under way.
     Loading,
+    /// WATCH and the reads are under way.
+    Looking,
+    /// MULTI..EXEC is under way, after which this is the script's reply.
+    Writing(Vec<Command>, Reply),
     Pausing(Instant),
     Answered,
 }
@@ -124,30 +73,29 @@ impl Round {
     pub(crate) fn start(
         invocation: Invocation,
         effect: Effect,
+        scripts: Scripts,
         seed: Seed,
         deadline: Instant,
         call: CallId,
         now: Instant,
     ) -> (Self, Call) {
-        let first = Call {
-            id: call,
-            node: Node::ONLY,
-            commands: vec![invocation.by_sha()],
-        };
-        let round = Self {
+        let mut round = Self {
             invocation,
             effect,
+            scripts,
             seed,
             deadline,
-            state: State::Asking,
+            state: State::Answered,
             call,
             sent_at: now,
             first_sent_at: now,
             unsettled: false,
             pauses: 0,
             trouble: None,
+            refused: false,
         };
-        (round, first)
+        let call = round.call_at(now, round.beginning());
+        (round, call)
     }
 
     /// When the call that was answered last had been sent.
@@ -155,23 +103,32 @@ impl Round {
         self.sent_at
     }
 
-    /// When the first call that may have arrived was sent.
+    /// When the first call that may have changed something was sent.
     pub(crate) fn first_sent_at(&self) -> Instant {
         self.first_sent_at
     }
 
-    /// Whether a call may have arrived without our knowing the outcome.
+    /// Whether a call may have changed something without our knowing the outcome.
     pub(crate) fn is_unsettled(&self) -> bool {
-        self.unsettled || self.is_asking()
+        self.unsettled
+            || matches!(
+                self.state,
+                State::Asking | State::Loading | State::Writing(..)
+            )
     }
 
-    fn is_asking(&self) -> bool {
-        matches!(self.state, State::Asking | State::Loading)
-    }
-
-    /// Whether an earlier call than the answered one may have arrived.
+    /// Whether an earlier call than the answered one may have changed something.
     pub(crate) fn was_repeated(&self) -> bool {
         self.unsettled
+    }
+
+    /// How the next round of the same operation is to begin.
+    pub(crate) fn scripts(&self) -> Scripts {
+        self.scripts
+    }
+
+    pub(crate) fn met_refusal_of_scripts(&self) -> bool {
+        self.refused
     }
 
     /// The name for the next call of the same operation.
@@ -194,70 +151,121 @@ impl Round {
             return Progress::Failed(self.too_late());
         }
         match self.state {
-            State::Pausing(until) if now >= until => self.send(now, State::Asking),
+            State::Pausing(until) if now >= until => self.send(now, self.beginning()),
             State::Pausing(until) => Progress::Wait(until.min(self.deadline)),
-            State::Asking | State::Loading | State::Answered => Progress::Wait(self.deadline),
+            _ => Progress::Wait(self.deadline),
+        }
+    }
+
+    fn is_asking(&self) -> bool {
+        !matches!(self.state, State::Pausing(_) | State::Answered)
+    }
+
+    fn beginning(&self) -> State {
+        match self.scripts {
+            Scripts::Tried => State::Asking,
+            Scripts::Avoided => State::Looking,
         }
     }
 
     fn replied(&mut self, now: Instant, outcome: Outcome) -> Option<Progress> {
+        let asked = core::mem::replace(&mut self.state, State::Answered);
         match outcome {
-            Ok(replies) => self.answered(now, replies),
-            Err(Undelivered::NotSent(why)) => self.pause(now, why),
+            Ok(replies) => self.answered(now, asked, replies),
             Err(Undelivered::Refused(error)) => Some(Progress::Failed(error)),
+            Err(Undelivered::NotSent(why)) => self.pause(now, Code::Unavailable, why),
+            // Looking changes nothing.
+            Err(Undelivered::MaybeSent(why)) if asked == State::Looking => {
+                self.pause(now, Code::Unavailable, why)
+            }
             Err(Undelivered::MaybeSent(why)) if self.effect == Effect::Once => {
-                Some(Progress::Failed(Error::new(
-                    Code::OutcomeUnknown,
-                    format!("the reply was lost: {why}"),
-                )))
+                let why = format!("the reply was lost: {why}");
+                Some(Progress::Failed(Error::new(Code::OutcomeUnknown, why)))
             }
             Err(Undelivered::MaybeSent(why)) => {
                 self.unsettled = true;
-                self.pause(now, why)
+                self.pause(now, Code::Unavailable, why)
             }
         }
     }
 
-    fn answered(&mut self, now: Instant, mut replies: Vec<Reply>) -> Option<Progress> {
-        let asked = core::mem::replace(&mut self.state, State::Answered);
-        Some(match replies.pop() {
-            Some(Reply::Error(text)) if text.starts_with("NOSCRIPT") && asked == State::Asking => {
-                if now >= self.deadline {
-                    return None;
+    fn answered(&mut self, now: Instant, asked: State, replies: Vec<Reply>) -> Option<Progress> {
+        let result = match asked {
+            State::Looking => match decide(&self.invocation, &replies) {
+                Ok(Decision::Write(commands, answer)) => {
+                    return self.proceed(now, State::Writing(commands, answer));
                 }
-                self.send(now, State::Loading)
-            }
-            Some(Reply::Error(text)) => match Error::from_reply(&text) {
-                error if error.code() == Code::Unavailable => return self.pause(now, text),
-                error => Progress::Failed(error),
+                Ok(Decision::Answer(answer)) => Ok(answer),
+                Err(error) => Err(error),
             },
-            Some(reply) => Progress::Answered(reply),
-            None => Progress::Failed(Error::new(Code::Unsupported, "the transport gave no reply")),
-        })
+            State::Writing(commands, answer) => match was_executed(&replies, &commands) {
+                Ok(true) => Ok(answer),
+                Ok(false) => {
+                    return self.pause(now, Code::Conflict, "others keep changing the key".into());
+                }
+                Err(error) => Err(error),
+            },
+            _ => match replies.into_iter().next_back() {
+                Some(Reply::Error(text))
+                    if text.starts_with("NOSCRIPT") && asked == State::Asking =>
+                {
+                    return self.proceed(now, State::Loading);
+                }
+                Some(Reply::Error(text)) if refuses_scripts(&text) => {
+                    self.scripts = Scripts::Avoided;
+                    self.refused = true;
+                    return self.proceed(now, State::Looking);
+                }
+                Some(Reply::Error(text)) => Err(Error::from_reply(&text)),
+                Some(reply) => Ok(reply),
+                None => Err(Error::new(Code::Unsupported, "the transport gave no reply")),
+            },
+        };
+        match result {
+            Ok(reply) => Some(Progress::Answered(reply)),
+            Err(error) if error.code() == Code::Unavailable => {
+                self.pause(now, Code::Unavailable, error.detail().into())
+            }
+            Err(error) => Some(Progress::Failed(error)),
+        }
+    }
+
+    /// Goes on to the next call, unless the deadline has passed in the meantime.
+    fn proceed(&mut self, now: Instant, state: State) -> Option<Progress> {
+        (now < self.deadline).then(|| self.send(now, state))
     }
 
     fn send(&mut self, now: Instant, state: State) -> Progress {
-        self.state = state;
         self.call = self.next_call();
+        let call = self.call_at(now, state);
+        Progress::Send(call, self.deadline)
+    }
+
+    fn call_at(&mut self, now: Instant, state: State) -> Call {
+        let (lane, commands) = match &state {
+            State::Loading => (Lane::Shared, vec![self.invocation.by_source()]),
+            // A look begins a lane, what it decides goes over the same: they are told apart by the call of the look.
+            State::Looking => (Lane::Own(self.call.0), look(&self.invocation)),
+            State::Writing(commands, _) => (Lane::Own(self.call.0 - 1), commands.clone()),
+            State::Asking | State::Pausing(_) | State::Answered => {
+                (Lane::Shared, vec![self.invocation.by_sha()])
+            }
+        };
+        self.state = state;
         self.sent_at = now;
         if !self.unsettled {
             self.first_sent_at = now;
         }
-        let command = if state == State::Loading {
-            self.invocation.by_source()
-        } else {
-            self.invocation.by_sha()
-        };
-        let call = Call {
+        Call {
             id: self.call,
             node: Node::ONLY,
-            commands: vec![command],
-        };
-        Progress::Send(call, self.deadline)
+            lane,
+            commands,
+        }
     }
 
-    fn pause(&mut self, now: Instant, why: String) -> Option<Progress> {
-        self.trouble = Some(why);
+    fn pause(&mut self, now: Instant, code: Code, why: String) -> Option<Progress> {
+        self.trouble = Some((code, why));
         let longest = pause(self.pauses);
         self.state = State::Pausing(now.plus(self.seed.jitter(self.pauses, longest / 2, longest)));
         self.pauses += 1;
@@ -268,13 +276,15 @@ impl Round {
     fn too_late(&self) -> Error {
         match (&self.trouble, self.is_unsettled(), self.effect) {
             (trouble, true, Effect::Idempotent | Effect::Once) => {
-                let why = trouble.as_deref().unwrap_or("the server is silent");
+                let why = trouble
+                    .as_ref()
+                    .map_or("the server is silent", |(_, why)| why);
                 Error::new(
                     Code::OutcomeUnknown,
                     format!("no reply by the deadline: {why}"),
                 )
             }
-            (Some(trouble), ..) => Error::new(Code::Unavailable, trouble.clone()),
+            (Some((code, why)), ..) => Error::new(*code, why.clone()),
             (None, ..) => Error::new(
                 Code::Timeout,
                 "no reply by the deadline: the server is silent",
@@ -292,6 +302,21 @@ impl Round {
             Error::new(Code::Cancelled, "the call was cancelled")
         }
     }
+}
+
+/// Whether an error reply refuses scripts as such, and not something inside a script.
+fn refuses_scripts(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let names = [
+        "'evalsha'",
+        "'eval'",
+        "`evalsha`",
+        "`eval`",
+        "'evalsha|",
+        "'eval|",
+    ];
+    let refuses = text.starts_with("noperm") || text.starts_with("err unknown command");
+    refuses && names.iter().any(|name| text.contains(name))
 }
 
 /// The longest that the `n`-th pause may be, in milliseconds.

@@ -10,6 +10,18 @@ pub struct Settings {
     pub timeout: Ttl,
     /// What the tokens of this client's locks carry for people who read them. Default none; clients set host and pid.
     pub label: Option<Label>,
+    /// Whether scripts are tried at all. Default yes.
+    pub scripts: Scripts,
+}
+
+/// How the steps of an operation are made atomic.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Scripts {
+    /// By scripts; where the server or the account forbids them, by WATCH, MULTI and EXEC.
+    #[default]
+    Tried,
+    /// By WATCH, MULTI and EXEC from the beginning.
+    Avoided,
 }
 
 impl Default for Settings {
@@ -17,6 +29,7 @@ impl Default for Settings {
         Self {
             timeout: Ttl::from_millis(2_000).expect("2 s is within the bounds of a TTL"),
             label: None,
+            scripts: Scripts::Tried,
         }
     }
 }

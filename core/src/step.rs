@@ -15,6 +15,9 @@ pub trait Operation: Clone + Eq + Hash + Debug {
 
     /// Takes in what happened at `now` and says what to do next. Not called again after `Done`.
     fn handle(&mut self, now: Instant, event: Event) -> Step<Self::Output>;
+
+    /// Whether a server has refused scripts, so that the client can begin its next operations without them.
+    fn met_refusal_of_scripts(&self) -> bool;
 }
 
 /// What happened.
@@ -101,8 +104,20 @@ pub struct Call {
     pub id: CallId,
     /// Where to.
     pub node: Node,
+    /// On which connection.
+    pub lane: Lane,
     /// What.
     pub commands: Vec<Command>,
+}
+
+/// A connection to a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Lane {
+    /// One that others may use at the same time: calls are answered in the order in which they went out.
+    Shared,
+    /// One that nobody else uses while the operation lasts. Calls of the same number go over the same connection, or
+    /// are not sent: what a connection remembers (WATCH) is gone with it.
+    Own(u32),
 }
 
 /// One command: its name and its arguments.

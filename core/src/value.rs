@@ -10,7 +10,6 @@ pub use get::Get;
 pub use replace_if_present::ReplaceIfPresent;
 pub use touch::Touch;
 
-#[cfg(feature = "memory")]
 pub(crate) use {
     compare_and_set::compare_and_set_twin, get::read_twin,
     replace_if_present::replace_if_present_twin, touch::touch_twin,

@@ -49,8 +49,8 @@ fn fences_grow_over_releases_and_lost_fence_keys() {
             lock(30_000),
             &grant.token,
             grant.valid_until,
+            &settings(),
             seed(n),
-            2_000,
             now,
         );
         world.run(release, None).unwrap();
@@ -199,8 +199,8 @@ fn only_the_owner_extends_and_releases() {
         lock(30_000),
         &grant.token,
         grant.valid_until,
+        &settings(),
         seed(1),
-        2_000,
         now,
     );
     let error = world.run(extend, None).unwrap_err();
@@ -209,8 +209,8 @@ fn only_the_owner_extends_and_releases() {
         lock(30_000),
         &grant.token,
         grant.valid_until,
+        &settings(),
         seed(1),
-        2_000,
         now,
     );
     let error = world.run(release, None).unwrap_err();
@@ -230,8 +230,8 @@ fn an_expired_lock_is_never_resurrected() {
         lock(30_000),
         &grant.token,
         grant.valid_until,
+        &settings(),
         seed(1),
-        2_000,
         now,
     );
     let error = world.run(extend, None).unwrap_err();
@@ -242,8 +242,8 @@ fn an_expired_lock_is_never_resurrected() {
         lock(30_000),
         &grant.token,
         now.plus(1_000),
+        &settings(),
         seed(1),
-        2_000,
         now,
     );
     assert_eq!(code(world.run(extend, None)), "lost");
@@ -260,8 +260,8 @@ fn a_release_is_repeated_and_ends_as_released() {
         lock(30_000),
         &grant.token,
         grant.valid_until,
+        &settings(),
         seed(1),
-        2_000,
         now,
     );
     world.run(release, None).unwrap();
@@ -271,8 +271,8 @@ fn a_release_is_repeated_and_ends_as_released() {
         lock(30_000),
         &grant.token,
         grant.valid_until,
+        &settings(),
         seed(1),
-        2_000,
         now,
     );
     assert_eq!(code(world.run(release, None)), "lost");
@@ -289,8 +289,8 @@ fn a_repeated_release_after_our_deadline_does_not_claim_success() {
         lock(30_000),
         &grant.token,
         grant.valid_until,
+        &settings(),
         seed(1),
-        2_000,
         now,
     );
     assert_eq!(code(world.run(release, None)), "lost");
@@ -307,8 +307,8 @@ fn an_extend_that_nobody_answers_ends_at_the_lease_deadline_as_lost() {
         lock(30_000),
         &grant.token,
         grant.valid_until,
+        &settings(),
         seed(1),
-        2_000,
         now,
     );
     let error = world.run(extend, None).unwrap_err();

@@ -4,17 +4,17 @@ mod scenario;
 
 use std::collections::BTreeMap;
 
-use scenario::{Fate, World, code, key, seed, ttl};
+use scenario::{Fate, World, code, key, seed, settings, ttl};
 use tallylock_core::claim::{Abort, Claimed, Commit, Open, State};
 use tallylock_core::counter::{Add, AddOnce, Added, Expiry, Read};
 use tallylock_core::error::Error;
 use tallylock_core::id::Id;
-use tallylock_core::round::{Request, Single};
+use tallylock_core::request::{Request, Single};
 
 const CLAIM: &str = "c{c}:tlu1:claim:run-1";
 
 fn run<R: Request>(world: &mut World, request: R) -> Result<R::Output, Error> {
-    let started = Single::start(request, seed(1), 2_000, world.memory.now());
+    let started = Single::start(request, &settings(), seed(1), world.memory.now());
     world.run(started, None)
 }
 

@@ -2,9 +2,9 @@
 
 mod scenario;
 
-use scenario::{Fate, World, code, key, seed, ttl};
+use scenario::{Fate, World, code, key, seed, settings, ttl};
 use tallylock_core::counter::{Add, Drain, Expiry, Finish, Read};
-use tallylock_core::round::{Request, Single};
+use tallylock_core::request::{Request, Single};
 use tallylock_core::value::{CompareAndSet, Get, ReplaceIfPresent, Touch};
 
 const TIMEOUT: u64 = 2_000;
@@ -13,7 +13,7 @@ fn run<R: Request>(
     world: &mut World,
     request: R,
 ) -> Result<R::Output, tallylock_core::error::Error> {
-    let started = Single::start(request, seed(1), TIMEOUT, world.memory.now());
+    let started = Single::start(request, &settings(), seed(1), world.memory.now());
     world.run(started, None)
 }
 
@@ -163,11 +163,11 @@ fn at_the_deadline_the_error_says_what_is_known() {
 #[test]
 fn cancelling_says_whether_it_may_have_been_applied() {
     let mut world = world_with(&[Fate::Late]);
-    let started = Single::start(add(30), seed(1), TIMEOUT, world.memory.now());
+    let started = Single::start(add(30), &settings(), seed(1), world.memory.now());
     let stop_at = world.memory.now().plus(10);
     assert_eq!(code(world.run(started, Some(stop_at))), "outcome_unknown");
     let mut world = world_with(&[Fate::NoConnection; 100]);
-    let started = Single::start(add(30), seed(1), TIMEOUT, world.memory.now());
+    let started = Single::start(add(30), &settings(), seed(1), world.memory.now());
     let stop_at = world.memory.now().plus(10);
     assert_eq!(code(world.run(started, Some(stop_at))), "cancelled");
 }

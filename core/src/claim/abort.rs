@@ -6,11 +6,11 @@ use super::{ENDED_TTL, State, conflict, parse};
 use crate::error::Error;
 use crate::id::Id;
 use crate::key::{Key, Part};
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number, text};
 use crate::step::Reply;
 use crate::time::Ttl;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, Pttl, View};
 
 /// Ends the claim of this id as not billed and gives its amount back to the counter; gives that amount.
@@ -56,7 +56,6 @@ impl Request for Abort {
 }
 
 /// `claim_abort.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn abort_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let (ttl, ended_ttl) = (twin::millis(&arguments[0])?, twin::millis(&arguments[1])?);
     let Some(claim) = view.get(&keys[1])? else {

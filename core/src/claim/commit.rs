@@ -6,10 +6,10 @@ use super::{ENDED_TTL, State, conflict, parse};
 use crate::error::Error;
 use crate::id::Id;
 use crate::key::{Key, Part};
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number};
 use crate::step::Reply;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, View};
 
 /// Ends the claim of this id as billed with this amount.
@@ -51,7 +51,6 @@ impl Request for Commit {
 }
 
 /// `claim_commit.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn commit_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let ended_ttl = twin::millis(&arguments[1])?;
     let Some(claim) = view.get(&keys[0])? else {

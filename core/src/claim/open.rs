@@ -6,11 +6,11 @@ use super::{OPEN_TTL, State, parse};
 use crate::error::Error;
 use crate::id::Id;
 use crate::key::{Key, Part};
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number, text};
 use crate::step::Reply;
 use crate::time::Ttl;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, Pttl, View};
 
 /// Takes what the counter holds for the claim of this id; gives nothing if there is nothing to take.
@@ -75,7 +75,6 @@ impl Request for Open {
 }
 
 /// `claim_open.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn open_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let (ttl, open_ttl) = (twin::millis(&arguments[0])?, twin::millis(&arguments[1])?);
     let answer =

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use super::integer;
 use crate::error::Error;
 use crate::key::Key;
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number, text};
 use crate::step::{Argument, Reply};
 use crate::time::Ttl;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, Pttl, View};
 
 /// When an add sets the TTL of its counter.
@@ -74,7 +74,6 @@ impl Request for Add {
 }
 
 /// `counter_add.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn add_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let ttl = twin::millis(&arguments[1])?;
     let total = view.increment(&keys[0], twin::integer(&arguments[0])?)?;

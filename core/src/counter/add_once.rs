@@ -6,11 +6,11 @@ use super::{Expiry, integer};
 use crate::error::{Code, Error, shown};
 use crate::id::Id;
 use crate::key::{Key, Part};
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number, text};
 use crate::step::Reply;
 use crate::time::Ttl;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, Pttl, View};
 
 /// Adds `amount` to the counter unless it was added under this id before, and sets the counter's TTL in the same step.
@@ -97,7 +97,6 @@ impl Request for AddOnce {
 }
 
 /// `counter_add_once.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn add_once_twin(
     view: &mut dyn View,
     keys: &[Vec<u8>],

@@ -3,11 +3,11 @@
 use super::integer;
 use crate::error::Error;
 use crate::key::Key;
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number, text};
 use crate::step::Reply;
 use crate::time::Ttl;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, Pttl, View};
 
 /// Takes what the counter holds and leaves 0 in it with the TTL that it has; gives nothing if there is none.
@@ -63,7 +63,6 @@ impl Request for Drain {
 }
 
 /// `counter_drain.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn drain_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let ttl = twin::millis(&arguments[0])?;
     let Some(amount) = view.get(&keys[0])? else {

@@ -3,10 +3,10 @@
 use super::integer;
 use crate::error::Error;
 use crate::key::Key;
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, text};
 use crate::step::Reply;
-#[cfg(feature = "memory")]
 use crate::twin::{Answer, Fault, View};
 
 /// Deletes the counter and gives what was left in it; nothing if there is none.
@@ -45,7 +45,6 @@ impl Request for Finish {
 }
 
 /// `counter_finish.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn finish_twin(view: &mut dyn View, keys: &[Vec<u8>], _arguments: &[Vec<u8>]) -> Answer {
     let Some(amount) = view.get(&keys[0])? else {
         return Ok(Reply::Nil);

@@ -3,7 +3,8 @@
 use super::integer;
 use crate::error::Error;
 use crate::key::Key;
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, text};
 use crate::step::Reply;
 

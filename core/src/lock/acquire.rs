@@ -4,11 +4,10 @@ use super::Lock;
 use crate::error::{Code, Error};
 use crate::round::{Effect, Progress, Round, pause};
 use crate::script::Script;
-use crate::settings::Settings;
+use crate::settings::{Scripts, Settings};
 use crate::step::{Call, CallId, Event, Operation, Reply, Step};
 use crate::time::{Instant, Wait};
-use crate::token::{Label, Seed, Token};
-#[cfg(feature = "memory")]
+use crate::token::{Seed, Token};
 use crate::twin::{self, Answer, View};
 
 /// Takes the lock, waiting for it at the longest as long as was asked.
@@ -19,14 +18,15 @@ use crate::twin::{self, Answer, View};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acquire {
     lock: Lock,
-    label: Option<Label>,
+    settings: Settings,
     seed: Seed,
     token: Token,
     /// Until when a lock that another holds is waited for.
     waits_until: Instant,
     /// Until when answers are waited for; the same, unless the caller does not want to wait.
     deadline: Instant,
-    timeout: u64,
+    /// A server has refused scripts.
+    refused: bool,
     attempts: u32,
     state: State,
 }
@@ -71,18 +71,25 @@ impl Acquire {
         seed: Seed,
         now: Instant,
     ) -> (Self, Step<Result<Grant, Error>>) {
-        let label = settings.label.clone();
-        let token = Token::new(seed, label.as_ref());
+        let token = Token::new(seed, settings.label.as_ref());
         let deadline = now.plus(settings.patience(wait));
-        let (round, call) = voting(&lock, &token, seed, deadline, CallId(0), now);
+        let (round, call) = voting(
+            &lock,
+            &token,
+            settings.scripts,
+            seed,
+            deadline,
+            CallId(0),
+            now,
+        );
         let acquire = Self {
             lock,
-            label,
+            settings: settings.clone(),
             seed,
             token,
             waits_until: now.plus(wait.as_millis()),
             deadline,
-            timeout: settings.timeout.as_millis(),
+            refused: false,
             attempts: 0,
             state: State::Voting(round),
         };
@@ -104,7 +111,10 @@ impl Acquire {
         let State::Voting(round) = &mut self.state else {
             unreachable!("only a voting acquire counts votes")
         };
-        match round.handle(now, event) {
+        let progress = round.handle(now, event);
+        self.settings.scripts = round.scripts();
+        self.refused |= round.met_refusal_of_scripts();
+        match progress {
             Progress::Wait(until) => Step::wait(until),
             Progress::Send(call, until) => Step::send(call, until),
             Progress::Answered(reply) => {
@@ -230,14 +240,22 @@ impl Acquire {
             )))),
             Then::Retry => {
                 self.seed = self.seed.next();
-                self.token = Token::new(self.seed, self.label.as_ref());
+                self.token = Token::new(self.seed, self.settings.label.as_ref());
                 self.ask(now, call)
             }
         }
     }
 
     fn ask(&mut self, now: Instant, call: CallId) -> Step<Result<Grant, Error>> {
-        let (round, call) = voting(&self.lock, &self.token, self.seed, self.deadline, call, now);
+        let (round, call) = voting(
+            &self.lock,
+            &self.token,
+            self.settings.scripts,
+            self.seed,
+            self.deadline,
+            call,
+            now,
+        );
         self.state = State::Voting(round);
         Step::send(call, self.deadline)
     }
@@ -258,11 +276,12 @@ impl Acquire {
     }
 
     fn undo(&mut self, now: Instant, then: Then, call: CallId) -> Step<Result<Grant, Error>> {
-        let deadline = now.plus(self.timeout);
+        let deadline = now.plus(self.settings.timeout.as_millis());
         let invocation = self.lock.releasing(&self.token);
         let (round, call) = Round::start(
             invocation,
             Effect::Idempotent,
+            self.settings.scripts,
             self.seed,
             deadline,
             call,
@@ -286,6 +305,10 @@ impl Operation for Acquire {
             State::Undoing { .. } => self.undone(now, event),
             State::BackingOff { .. } => self.backed_off(now, &event),
         }
+    }
+
+    fn met_refusal_of_scripts(&self) -> bool {
+        self.refused
     }
 }
 
@@ -313,6 +336,7 @@ fn vote(reply: &Reply) -> Option<Vote> {
 fn voting(
     lock: &Lock,
     token: &Token,
+    scripts: Scripts,
     seed: Seed,
     deadline: Instant,
     call: CallId,
@@ -321,6 +345,7 @@ fn voting(
     Round::start(
         lock.granting(Script::LockAcquire, token),
         Effect::Undone,
+        scripts,
         seed,
         deadline,
         call,
@@ -329,7 +354,6 @@ fn voting(
 }
 
 /// `lock_acquire.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn acquire_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let (ttl, fence_ttl) = (twin::millis(&arguments[1])?, twin::millis(&arguments[2])?);
     if view

@@ -3,10 +3,10 @@
 use super::Lock;
 use crate::error::{Error, Reason};
 use crate::round::{Effect, Progress, Round};
+use crate::settings::Settings;
 use crate::step::{CallId, Event, Operation, Reply, Step};
 use crate::time::Instant;
 use crate::token::{Seed, Token};
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, View};
 
 /// Sets the remaining time of a lease; gives until when it is then valid.
@@ -26,15 +26,16 @@ impl Extend {
         lock: Lock,
         token: &Token,
         valid_until: Instant,
+        settings: &Settings,
         seed: Seed,
-        timeout: u64,
         now: Instant,
     ) -> (Self, Step<Result<Instant, Error>>) {
-        let deadline = now.plus(timeout).min(valid_until);
+        let deadline = now.plus(settings.timeout.as_millis()).min(valid_until);
         let invocation = lock.granting(crate::script::Script::LockExtend, token);
         let (round, call) = Round::start(
             invocation,
             Effect::Idempotent,
+            settings.scripts,
             seed,
             deadline,
             CallId(0),
@@ -98,10 +99,13 @@ impl Operation for Extend {
             Progress::Failed(error) => Step::done(Err(error.about(self.lock.key().as_bytes()))),
         }
     }
+
+    fn met_refusal_of_scripts(&self) -> bool {
+        self.round.met_refusal_of_scripts()
+    }
 }
 
 /// `lock_extend.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn extend_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let (ttl, fence_ttl) = (twin::millis(&arguments[1])?, twin::millis(&arguments[2])?);
     match view.get(&keys[0])? {

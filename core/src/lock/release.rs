@@ -3,10 +3,10 @@
 use super::Lock;
 use crate::error::{Error, Reason};
 use crate::round::{Effect, Progress, Round};
+use crate::settings::Settings;
 use crate::step::{CallId, Event, Operation, Reply, Step};
 use crate::time::Instant;
 use crate::token::{Seed, Token};
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, View};
 
 /// Deletes the lock if it is still ours.
@@ -26,14 +26,15 @@ impl Release {
         lock: Lock,
         token: &Token,
         valid_until: Instant,
+        settings: &Settings,
         seed: Seed,
-        timeout: u64,
         now: Instant,
     ) -> (Self, Step<Result<(), Error>>) {
-        let deadline = now.plus(timeout);
+        let deadline = now.plus(settings.timeout.as_millis());
         let (round, call) = Round::start(
             lock.releasing(token),
             Effect::Idempotent,
+            settings.scripts,
             seed,
             deadline,
             CallId(0),
@@ -80,10 +81,13 @@ impl Operation for Release {
             Progress::Failed(error) => Step::done(Err(error.about(self.lock.key().as_bytes()))),
         }
     }
+
+    fn met_refusal_of_scripts(&self) -> bool {
+        self.round.met_refusal_of_scripts()
+    }
 }
 
 /// `lock_release.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn release_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     match view.get(&keys[0])? {
         None => Ok(twin::text("absent")),

@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number, text};
 use crate::step::Reply;
 use crate::time::Ttl;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, View};
 
 /// Writes value and TTL in one step if the key still holds `expected`; gives whether it did.
@@ -54,7 +54,6 @@ impl Request for CompareAndSet {
 }
 
 /// `value_compare_and_set.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn compare_and_set_twin(
     view: &mut dyn View,
     keys: &[Vec<u8>],

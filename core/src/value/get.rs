@@ -2,10 +2,10 @@
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, text};
 use crate::step::Reply;
-#[cfg(feature = "memory")]
 use crate::twin::{Answer, View};
 
 /// Reads the value without touching it; gives nothing if there is none.
@@ -43,7 +43,6 @@ impl Request for Get {
 }
 
 /// `read.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn read_twin(view: &mut dyn View, keys: &[Vec<u8>], _arguments: &[Vec<u8>]) -> Answer {
     Ok(view.get(&keys[0])?.map_or(Reply::Nil, Reply::Text))
 }

@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number, text};
 use crate::step::Reply;
 use crate::time::Ttl;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, Kind, View};
 
 /// Writes value and TTL in one step if the key is still there; gives whether it was.
@@ -49,7 +49,6 @@ impl Request for ReplaceIfPresent {
 }
 
 /// `value_replace_if_present.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn replace_if_present_twin(
     view: &mut dyn View,
     keys: &[Vec<u8>],

@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::round::{Effect, Request};
+use crate::request::Request;
+use crate::round::Effect;
 use crate::script::{Invocation, Script, number, text};
 use crate::step::Reply;
 use crate::time::Ttl;
-#[cfg(feature = "memory")]
 use crate::twin::{self, Answer, Kind, View};
 
 /// Sets the TTL if the key is still there; gives whether it was.
@@ -46,7 +46,6 @@ impl Request for Touch {
 }
 
 /// `value_touch.lua` in Rust.
-#[cfg(feature = "memory")]
 pub(crate) fn touch_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let ttl = twin::millis(&arguments[0])?;
     match view.kind(&keys[0]) {

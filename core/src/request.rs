@@ -1,0 +1,77 @@
+//! A request that is one script, and the operation that it is by itself.
+
+use crate::error::Error;
+use crate::round::{Effect, Progress, Round};
+use crate::script::Invocation;
+use crate::settings::Settings;
+use crate::step::{CallId, Event, Operation, Reply, Step};
+use crate::time::Instant;
+use crate::token::Seed;
+
+/// A request that is one script: what to run, and what its reply means.
+pub trait Request: Clone + Eq + core::hash::Hash + core::fmt::Debug {
+    /// What the caller gets.
+    type Output;
+    /// What it does to the data.
+    const EFFECT: Effect;
+
+    /// The key that errors name.
+    fn key(&self) -> &[u8];
+
+    /// The script with its keys and arguments.
+    fn invocation(&self) -> Invocation;
+
+    /// What a reply that is no error means.
+    fn understand(&self, reply: Reply) -> Result<Self::Output, Error>;
+}
+
+/// The operation that a request is by itself.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Single<R> {
+    request: R,
+    round: Round,
+}
+
+impl<R: Request> Single<R> {
+    /// Sends the request; it ends within the time-out of the settings.
+    pub fn start(
+        request: R,
+        settings: &Settings,
+        seed: Seed,
+        now: Instant,
+    ) -> (Self, Step<Result<R::Output, Error>>) {
+        let deadline = now.plus(settings.timeout.as_millis());
+        let invocation = request.invocation();
+        let (round, call) = Round::start(
+            invocation,
+            R::EFFECT,
+            settings.scripts,
+            seed,
+            deadline,
+            CallId(0),
+            now,
+        );
+        (Self { request, round }, Step::send(call, deadline))
+    }
+}
+
+impl<R: Request> Operation for Single<R> {
+    type Output = Result<R::Output, Error>;
+
+    fn handle(&mut self, now: Instant, event: Event) -> Step<Self::Output> {
+        let error = match self.round.handle(now, event) {
+            Progress::Wait(until) => return Step::wait(until),
+            Progress::Send(call, until) => return Step::send(call, until),
+            Progress::Answered(reply) => match self.request.understand(reply) {
+                Ok(output) => return Step::done(Ok(output)),
+                Err(error) => error,
+            },
+            Progress::Failed(error) => error,
+        };
+        Step::done(Err(error.about(self.request.key())))
+    }
+
+    fn met_refusal_of_scripts(&self) -> bool {
+        self.round.met_refusal_of_scripts()
+    }
+}
