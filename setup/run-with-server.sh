@@ -16,7 +16,8 @@ fi
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if ! server=$(command -v redis-server || command -v valkey-server); then
-    server=$(bash "$root/setup/servers.sh" | head -n 1)
+    bash "$root/setup/servers.sh" >/dev/null
+    server=$root/.cache/servers/valkey-server
 fi
 
 private=$(mktemp -d)

@@ -105,7 +105,8 @@ if [[ ! -x $made/bin/rustc ]] || ! has_std "$made/prefix/usr"; then
 
     library_path=$made.part/prefix/usr/lib/$(gcc -print-multiarch)
     driver=$(compgen -G "$library_path/librustc_driver-*.so")
-    if LD_LIBRARY_PATH=$library_path ldd "$driver" | grep -q 'not found'; then
+    needed=$(LD_LIBRARY_PATH=$library_path ldd "$driver")
+    if [[ $needed == *'not found'* ]]; then
         mapfile -t libraries < <(apt-cache "${apt_options[@]}" depends --recurse --no-recommends --no-suggests \
             --no-conflicts --no-breaks --no-replaces --no-enhances "$llvm" |
             grep -E '^lib|^zlib' | grep -vxE "libc6|libgcc-s1|libstdc\+\+6|$llvm|.*:.*" | sort -u)
