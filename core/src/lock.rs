@@ -44,7 +44,7 @@ impl LeaseTtl {
     }
 
     /// Until when a lease is ours whose request was sent at `sent_at`.
-    pub(crate) fn valid_until(self, sent_at: Instant) -> Instant {
+    pub fn valid_until(self, sent_at: Instant) -> Instant {
         sent_at.plus(self.as_millis() - drift(self.0))
     }
 

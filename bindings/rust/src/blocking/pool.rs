@@ -1,0 +1,107 @@
+//! The connections of a client that nobody uses at the moment.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tallylock_core::step::Undelivered;
+use tallylock_core::time::{Instant, Ttl};
+
+use super::connection::Connection;
+use crate::clock;
+use crate::endpoint::Endpoint;
+
+/// How many unused connections are kept.
+const MOST_IDLE: usize = 16;
+
+/// A connection that was unused for so many milliseconds is looked at before it is used: the server may have gone.
+const TRUSTED_FOR: u64 = 5;
+
+/// Opens connections and keeps those that are not in use.
+pub(super) struct Pool {
+    endpoint: Endpoint,
+    timeout: Ttl,
+    idle: Idle,
+}
+
+/// The unused connections of a process, and those of the child that it may have become: a child shares no connection
+/// with its parent, and not even the lock, which another thread may have held at the fork.
+struct Idle {
+    process: u32,
+    connections: Mutex<Vec<(Connection, Instant)>>,
+    child: OnceLock<Box<Idle>>,
+}
+
+impl Pool {
+    pub(super) fn new(endpoint: Endpoint, timeout: Ttl) -> Self {
+        Self {
+            endpoint,
+            timeout,
+            idle: Idle::new(std::process::id()),
+        }
+    }
+
+    /// An unused connection that is still good, or a new one, at the longest until this moment.
+    pub(super) fn take(&self, until: Instant) -> Result<Connection, Undelivered> {
+        let idle = self.idle.of_this_process();
+        loop {
+            // Not in the condition of a `while let`: the lock would be held while a stale connection is closed.
+            let taken = idle.connections().pop();
+            match taken {
+                None => return self.open(until),
+                Some((connection, since)) => {
+                    if clock::now().since(since) < TRUSTED_FOR || connection.is_quiet() {
+                        return Ok(connection);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps a connection for the next call, unless replies are still owed on it: they would be given to the next caller.
+    pub(super) fn put(&self, connection: Connection) {
+        if !connection.is_settled() {
+            return;
+        }
+        let mut connections = self.idle.of_this_process().connections();
+        if connections.len() < MOST_IDLE {
+            connections.push((connection, clock::now()));
+        }
+    }
+
+    /// Closes the unused connections.
+    pub(super) fn clear(&self) {
+        let closed = std::mem::take(&mut *self.idle.of_this_process().connections());
+        drop(closed);
+    }
+
+    fn open(&self, until: Instant) -> Result<Connection, Undelivered> {
+        let timeout = self.timeout.as_millis();
+        let slice = Duration::from_millis((timeout / 4).max(1));
+        Connection::open(&self.endpoint, slice, until.min(clock::now().plus(timeout)))
+    }
+}
+
+impl Idle {
+    fn new(process: u32) -> Self {
+        Self {
+            process,
+            connections: Mutex::default(),
+            child: OnceLock::new(),
+        }
+    }
+
+    fn of_this_process(&self) -> &Self {
+        let process = std::process::id();
+        let mut idle = self;
+        while idle.process != process {
+            idle = idle.child.get_or_init(|| Box::new(Self::new(process)));
+        }
+        idle
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Vec<(Connection, Instant)>> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,297 @@
+//! A socket whose reads and writes end at a deadline.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustls::{ClientConnection, StreamOwned};
+use tallylock_core::step::Undelivered;
+use tallylock_core::time::Instant;
+
+use crate::clock::left_until;
+use crate::endpoint::Address;
+use crate::tls;
+
+/// A connected socket.
+///
+/// The kernel's time-outs are not set for each call, which would cost more than half of what a call costs otherwise:
+/// they stand at a *slice* of the usual time-out, after which the deadline is looked at, and are only set anew when less
+/// than that is left.
+pub(super) struct Stream {
+    socket: Socket,
+    slice: Duration,
+    read_timeout: Duration,
+    write_timeout: Duration,
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Connects, at the longest until this moment.
+    pub(super) fn connect(
+        address: &Address,
+        slice: Duration,
+        until: Instant,
+    ) -> Result<Self, Undelivered> {
+        let not_sent = |error: io::Error| {
+            Undelivered::NotSent(format!("cannot connect to {address}: {error}"))
+        };
+        let plain = |socket| Self {
+            socket,
+            slice,
+            read_timeout: Duration::ZERO,
+            write_timeout: Duration::ZERO,
+        };
+        match address {
+            Address::Unix(path) => UnixStream::connect(path)
+                .map(|socket| plain(Socket::Unix(socket)))
+                .map_err(not_sent),
+            Address::Tcp { host, port } => connect_tcp(host, *port, until)
+                .map(|socket| plain(Socket::Tcp(socket)))
+                .map_err(not_sent),
+            Address::Tls { host, port } => {
+                let session = ClientConnection::new(tls::config()?, tls::server_name(host)?)
+                    .map_err(|error| tls::undelivered(&io::Error::other(error)))?;
+                let socket = connect_tcp(host, *port, until).map_err(not_sent)?;
+                let mut stream = plain(Socket::Tls(Box::new(StreamOwned::new(session, socket))));
+                stream
+                    .shake_hands(until)
+                    .map_err(|error| tls::undelivered(&error))?;
+                Ok(stream)
+            }
+        }
+    }
+
+    /// Writes all of it, at the longest until this moment. After an error some bytes may be on their way, but not all.
+    pub(super) fn write_all(&mut self, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write_some(until, |socket| socket.write(bytes))? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                written => bytes = &bytes[written..],
+            }
+        }
+        self.write_some(until, Write::flush)
+    }
+
+    /// Reads what there is, at the longest until this moment.
+    pub(super) fn read(&mut self, buffer: &mut [u8], until: Instant) -> io::Result<usize> {
+        loop {
+            self.limit_read(until)?;
+            match self.socket.read(buffer) {
+                Err(error) if is_passing(&error) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Whether the other side has neither closed the connection nor sent anything.
+    pub(super) fn is_quiet(&self) -> bool {
+        use rustix::net::{RecvFlags, recv};
+        let mut byte = [0_u8; 1];
+        let peeked = recv(
+            self.socket.fd(),
+            &mut byte,
+            RecvFlags::PEEK | RecvFlags::DONTWAIT,
+        );
+        matches!(peeked, Err(rustix::io::Errno::WOULDBLOCK))
+    }
+
+    fn shake_hands(&mut self, until: Instant) -> io::Result<()> {
+        loop {
+            self.limit_read(until)?;
+            self.limit_write(until)?;
+            let Socket::Tls(stream) = &mut self.socket else {
+                return Ok(());
+            };
+            if !stream.conn.is_handshaking() {
+                return Ok(());
+            }
+            match stream.conn.complete_io(&mut stream.sock) {
+                Err(error) if !is_passing(&error) => return Err(error),
+                _ => {}
+            }
+        }
+    }
+
+    fn write_some<T>(
+        &mut self,
+        until: Instant,
+        mut write: impl FnMut(&mut Socket) -> io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            self.limit_write(until)?;
+            match write(&mut self.socket) {
+                Err(error) if is_passing(&error) => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn limit_read(&mut self, until: Instant) -> io::Result<()> {
+        if let Some(limit) = limit(self.read_timeout, self.slice, until)? {
+            self.socket.tcp_or_unix(
+                |tcp| tcp.set_read_timeout(Some(limit)),
+                |unix| unix.set_read_timeout(Some(limit)),
+            )?;
+            self.read_timeout = limit;
+        }
+        Ok(())
+    }
+
+    fn limit_write(&mut self, until: Instant) -> io::Result<()> {
+        if let Some(limit) = limit(self.write_timeout, self.slice, until)? {
+            self.socket.tcp_or_unix(
+                |tcp| tcp.set_write_timeout(Some(limit)),
+                |unix| unix.set_write_timeout(Some(limit)),
+            )?;
+            self.write_timeout = limit;
+        }
+        Ok(())
+    }
+}
+
+impl Socket {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
+            Self::Tls(stream) => stream.sock.as_fd(),
+        }
+    }
+
+    fn tcp_or_unix<T>(
+        &self,
+        tcp: impl FnOnce(&TcpStream) -> T,
+        unix: impl FnOnce(&UnixStream) -> T,
+    ) -> T {
+        match self {
+            Self::Tcp(socket) => tcp(socket),
+            Self::Unix(socket) => unix(socket),
+            Self::Tls(stream) => tcp(&stream.sock),
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.read(buffer),
+            Self::Unix(socket) => socket.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.write(bytes),
+            Self::Unix(socket) => socket.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.flush(),
+            Self::Unix(socket) => socket.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// What the kernel's time-out must be set to, if it cannot stay; a time-out if there is no time left.
+fn limit(present: Duration, slice: Duration, until: Instant) -> io::Result<Option<Duration>> {
+    let left = left_until(until);
+    if left.is_zero() {
+        return Err(ErrorKind::TimedOut.into());
+    }
+    let wanted = slice.min(left);
+    Ok((present > left || present < wanted).then_some(wanted))
+}
+
+/// Whether a read or write ended for a reason that says nothing about the connection: a signal, or the end of a slice.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut
+    )
+}
+
+fn connect_tcp(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
+    let mut failure = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for address in resolve(host, port, until)? {
+        let left = left_until(until);
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                return Ok(socket);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// The addresses of a host. A name is looked up on a thread of its own, since the system's resolver knows no deadline.
+fn resolve(host: &str, port: u16, until: Instant) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let host = host.to_owned();
+    thread::Builder::new()
+        .name("tallylock-resolve".into())
+        .spawn(move || {
+            let found = (host.as_str(), port)
+                .to_socket_addrs()
+                .map(Iterator::collect);
+            // Nobody waits for it any more if the deadline has passed.
+            let _ = sender.send(found);
+        })?;
+    match receiver.recv_timeout(left_until(until)) {
+        Ok(found) => found,
+        Err(_) => Err(io::Error::new(
+            ErrorKind::TimedOut,
+            "the name was not resolved in time",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn the_time_out_of_the_kernel_stays_while_it_does() {
+        let slice = Duration::from_millis(500);
+        let far = clock::now().plus(60_000);
+        assert_eq!(limit(slice, slice, far).unwrap(), None);
+        assert_eq!(limit(Duration::ZERO, slice, far).unwrap(), Some(slice));
+        let near = limit(slice, slice, clock::now().plus(100))
+            .unwrap()
+            .unwrap();
+        assert!(near <= Duration::from_millis(100));
+        assert_eq!(
+            limit(near, slice, far).unwrap(),
+            Some(slice),
+            "and back again"
+        );
+        assert_eq!(
+            limit(slice, slice, clock::now()).unwrap_err().kind(),
+            ErrorKind::TimedOut
+        );
+    }
+}
