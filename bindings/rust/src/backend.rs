@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tallylock_core::counter::Drained;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::settings::{Scripts, Settings};
-use tallylock_core::step::Operation;
+use tallylock_core::step::{Operation, Undelivered};
 use tallylock_core::time::Instant;
 
 use crate::clock;
@@ -97,5 +97,15 @@ impl<S> Backend<S> {
             return Err(Error::new(Code::Closed, "the client was closed"));
         }
         Ok(())
+    }
+}
+
+/// Why a client could not connect.
+pub(crate) fn connect_error(undelivered: Undelivered) -> Error {
+    match undelivered {
+        Undelivered::Refused(error) => error,
+        Undelivered::NotSent(why) | Undelivered::MaybeSent(why) => {
+            Error::new(Code::Unavailable, why)
+        }
     }
 }

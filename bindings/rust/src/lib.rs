@@ -1,22 +1,59 @@
 //! TTL-safe billing counters and distributed locks on Redis or Valkey.
 //!
-//! [`blocking::Client`] is for threads.
+//! [`Client`] is for tokio, [`blocking::Client`] for threads; both have the same handles with the same verbs. What goes
+//! wrong is an [`Error`] with a [`Code`] that is the same word in every language of tallylock.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tallylock::Client;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), tallylock::Error> {
+//! let client = Client::connect("memory://").await?;
+//! let seconds = client.counter("session:42:billableSecondsPending", Duration::from_secs(900))?;
+//! seconds.add(30).await?;
+//! let lock = client.lock("invoice:42", Duration::from_secs(30))?;
+//! let billed = lock.with_lock(Duration::from_secs(5), async |lease| {
+//!     lease.ensure(Duration::from_secs(2))?;
+//!     seconds.drain().await
+//! });
+//! assert_eq!(billed.await?, Some(30));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Reading path: `spec` is what a handle was opened for, `client` drives the operations that it makes. `way`,
+//! `connections` and `connection` carry their calls; `blocking` does the same on the calling thread.
 #![forbid(unsafe_code)]
 
+mod acquire;
 mod backend;
 pub mod blocking;
+mod client;
 mod clock;
+mod connection;
+mod connections;
+mod counter;
 mod endpoint;
 mod handshake;
 mod held;
+mod lease;
+mod lock;
 mod memory;
 mod options;
 mod random;
 mod spec;
 mod tls;
+mod value;
+mod way;
 mod wire;
 
+pub use client::Client;
+pub use counter::Counter;
+pub use lease::Lease;
+pub use lock::Lock;
 pub use memory::{Memory, MemoryKey};
 pub use options::{Options, Owner};
 pub use tallylock_core::counter::Expiry;
 pub use tallylock_core::error::{Applied, Code, Error, Reason};
+pub use value::Value;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tallylock_core::drive::drive_blocking;
-use tallylock_core::error::{Code, Error};
+use tallylock_core::error::Error;
 use tallylock_core::lock::{Acquire, Grant, Lock as LockSpec};
 use tallylock_core::request::{Request, Single};
 use tallylock_core::settings::Settings;
-use tallylock_core::step::{Operation, Step, Undelivered};
+use tallylock_core::step::{Operation, Step};
 use tallylock_core::time::{Instant, Wait};
 
 use super::lane::{Lane, MemoryLane, MemorySleeper, Sleeper};
 use super::pool::Pool;
 use super::{Counter, Lock, Value, undo};
-use crate::backend::{Backend, Place};
+use crate::backend::{Backend, Place, connect_error};
 use crate::endpoint::Target;
 use crate::memory::{Caller, Memory, Server};
 use crate::{Options, clock, random, spec};
@@ -50,7 +50,7 @@ impl Client {
             Target::Server(endpoint) => {
                 let pool = Pool::new(endpoint, options.settings.timeout);
                 let until = clock::now().plus(options.settings.timeout.as_millis());
-                pool.put(pool.take(until).map_err(refusal)?);
+                pool.put(pool.take(until).map_err(connect_error)?);
                 Place::Server(Arc::new(pool))
             }
         };
@@ -205,15 +205,5 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").finish_non_exhaustive()
-    }
-}
-
-/// Why a client could not connect.
-fn refusal(undelivered: Undelivered) -> Error {
-    match undelivered {
-        Undelivered::Refused(error) => error,
-        Undelivered::NotSent(why) | Undelivered::MaybeSent(why) => {
-            Error::new(Code::Unavailable, why)
-        }
     }
 }

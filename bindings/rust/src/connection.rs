@@ -1,0 +1,174 @@
+//! A connection that many operations use at the same time.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisResult, Value};
+use tallylock_core::step::{Call, Outcome, Reply, Undelivered};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+use crate::endpoint::{Address, Endpoint};
+use crate::{clock, tls, wire};
+
+/// After so many milliseconds without use, the runtime is given the chance to notice that the server has gone.
+const TRUSTED_FOR: u64 = 5;
+
+/// An open connection that has said who it is. It ends with this value.
+pub(crate) struct Connection {
+    redis: MultiplexedConnection,
+    driver: JoinHandle<()>,
+    /// A call was given up, and nothing was answered since.
+    silent: AtomicBool,
+    used_at: AtomicU64,
+}
+
+impl Connection {
+    /// Connects and says hello. Has no deadline of its own.
+    pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, Undelivered> {
+        let address = &endpoint.address;
+        let not_sent = |error: io::Error| {
+            Undelivered::NotSent(format!("cannot connect to {address}: {error}"))
+        };
+        let connection = match address {
+            Address::Unix(path) => Self::over(connect_unix(path).await.map_err(not_sent)?).await,
+            Address::Tcp { host, port } => {
+                Self::over(connect_tcp(host, *port).await.map_err(not_sent)?).await
+            }
+            Address::Tls { host, port } => {
+                let (connector, name) =
+                    (TlsConnector::from(tls::config()?), tls::server_name(host)?);
+                let socket = connect_tcp(host, *port).await.map_err(not_sent)?;
+                let stream = connector
+                    .connect(name, socket)
+                    .await
+                    .map_err(|error| tls::undelivered(&error))?;
+                Self::over(stream).await
+            }
+        };
+        let unanswered = |error: redis::RedisError| {
+            Undelivered::NotSent(format!("{address} does not answer: {error}"))
+        };
+        let connection = connection.map_err(unanswered)?;
+        let greetings = endpoint.greetings();
+        let commands = greetings
+            .iter()
+            .map(|greeting| greeting.command.clone())
+            .collect();
+        let replies = connection.exchange(commands).await.map_err(unanswered)?;
+        for (greeting, reply) in greetings.iter().zip(replies) {
+            greeting.accept(&wire::reply(reply))?;
+        }
+        Ok(connection)
+    }
+
+    async fn over<S>(stream: S) -> RedisResult<Self>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        // What it says about itself is our handshake's business, and how long it waits our operations'.
+        let info = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let (redis, driver) = MultiplexedConnection::new_with_config(&info, stream, config).await?;
+        Ok(Self {
+            redis,
+            driver: tokio::spawn(driver),
+            silent: AtomicBool::new(false),
+            used_at: AtomicU64::new(clock::now().as_millis()),
+        })
+    }
+
+    /// Whether a new operation may begin on it.
+    pub(crate) fn is_good(&self) -> bool {
+        !self.driver.is_finished() && !self.silent.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that a call is waited for no longer: new operations keep away until something is answered.
+    pub(crate) fn mark_silent(&self) {
+        self.silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the runtime look at a connection that was not used for some time.
+    pub(crate) async fn look(&self) {
+        let idle = clock::now()
+            .as_millis()
+            .saturating_sub(self.used_at.load(Ordering::Relaxed));
+        if idle >= TRUSTED_FOR {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Sends a call and gives its outcome. Calls go out in the order in which these futures are first polled.
+    pub(crate) async fn send(&self, call: &Call) -> Outcome {
+        if self.driver.is_finished() {
+            return Err(Undelivered::NotSent("the connection was lost".into()));
+        }
+        let mut waiting = Waiting {
+            connection: self,
+            answered: false,
+        };
+        let commands = call.commands.iter().map(wire::pack).collect();
+        let result = self.exchange(commands).await;
+        waiting.answered = true;
+        self.used_at
+            .store(clock::now().as_millis(), Ordering::Relaxed);
+        match result {
+            Ok(values) => {
+                self.silent.store(false, Ordering::Relaxed);
+                Ok(values.into_iter().map(wire::reply).collect::<Vec<Reply>>())
+            }
+            // redis-rs does not tell whether it had begun to write.
+            Err(error) => Err(Undelivered::MaybeSent(format!(
+                "the connection was lost: {error}"
+            ))),
+        }
+    }
+
+    async fn exchange(&self, mut commands: Vec<Cmd>) -> RedisResult<Vec<Value>> {
+        let mut redis = self.redis.clone();
+        if commands.len() == 1 {
+            return Ok(vec![redis.send_packed_command(&commands.remove(0)).await?]);
+        }
+        let count = commands.len();
+        let mut pipeline = Pipeline::with_capacity(count);
+        for command in commands {
+            pipeline.add_command(command);
+        }
+        redis.send_packed_commands(&pipeline, 0, count).await
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // It would otherwise wait for replies that may never come.
+        self.driver.abort();
+    }
+}
+
+/// A call that was sent: one that is given up unanswered makes its connection suspect.
+struct Waiting<'a> {
+    connection: &'a Connection,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.connection.mark_silent();
+        }
+    }
+}
+
+async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect((host, port)).await?;
+    socket.set_nodelay(true)?;
+    Ok(socket)
+}
+
+async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(path).await
+}

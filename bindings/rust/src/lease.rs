@@ -1,0 +1,121 @@
+//! A lease.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tallylock_core::error::{Code, Error};
+use tallylock_core::lock::{Grant, Lock as LockSpec};
+use tokio::task::JoinHandle;
+
+use crate::held::Held;
+use crate::{Client, random};
+
+/// A lock that was taken, for as long as it is ours. Dropping it releases nothing: the lock then ends with its TTL.
+///
+/// It belongs to the process that acquired it: in a child that was forked off, each verb fails with `lost (forked)` and
+/// sends nothing.
+pub struct Lease {
+    client: Client,
+    held: Arc<Held>,
+}
+
+impl Lease {
+    pub(crate) fn new(client: Client, lock: LockSpec, grant: Grant) -> Self {
+        Self {
+            client,
+            held: Arc::new(Held::new(lock, grant)),
+        }
+    }
+
+    /// The fencing token: larger than that of every earlier lease of this lock, as long as the server keeps its fence.
+    pub fn fence(&self) -> u64 {
+        self.held.fence()
+    }
+
+    /// How long it is still ours by our clock: its TTL less the drift of the clocks; zero if it is over or lost.
+    pub fn remaining(&self) -> Duration {
+        self.held.remaining(self.client.backend().now())
+    }
+
+    /// Whether it is still ours by our clock.
+    pub fn is_valid(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// Makes sure that it is ours by our clock for at least `margin`. Sends nothing.
+    ///
+    /// # Errors
+    /// `lost`, with the reason, if not.
+    pub fn ensure(&self, margin: Duration) -> Result<(), Error> {
+        self.held.ensure(self.client.backend().now(), margin)
+    }
+
+    /// Sets its remaining time to `ttl` from now.
+    ///
+    /// # Errors
+    /// `lost`, with the reason, if it is no longer ours; `outcome_unknown` if the server does not answer in time;
+    /// `unavailable` if it cannot be reached; `invalid_argument` if the TTL is not within 3 ms and 10 years; `closed`.
+    pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
+        let backend = self.client.backend();
+        backend.check_open()?;
+        let (settings, now) = (backend.settings(), backend.now());
+        let ((operation, step), before) = self.held.extend(ttl, settings, random::jitter(), now)?;
+        let way = self
+            .client
+            .way(now.plus(settings.timeout.as_millis()).min(before));
+        let result = self.client.run(operation, step, &way).await;
+        self.held.extended(result, before)
+    }
+
+    /// Releases the lock; does nothing if that was done already. After a failure it can be called again. It goes on in the
+    /// background if the future is dropped.
+    ///
+    /// # Errors
+    /// `lost`, with the reason, if it was no longer ours; `outcome_unknown` if the server does not answer in time;
+    /// `unavailable` if it cannot be reached; `closed`.
+    pub async fn release(&self) -> Result<(), Error> {
+        match self.start_release()? {
+            None => Ok(()),
+            Some(task) => task
+                .await
+                .unwrap_or_else(|error| match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => Err(Error::new(
+                        Code::OutcomeUnknown,
+                        "the client's runtime was shut down",
+                    )),
+                }),
+        }
+    }
+
+    /// Releases the lock without telling anybody how it went; if it fails, the lock ends with its TTL.
+    pub(crate) fn release_in_background(&self) {
+        // Nobody is there to be told.
+        drop(self.start_release());
+    }
+
+    fn start_release(&self) -> Result<Option<JoinHandle<Result<(), Error>>>, Error> {
+        let backend = self.client.backend();
+        backend.check_open()?;
+        let (settings, now) = (backend.settings(), backend.now());
+        let Some((operation, step)) = self.held.release(settings, random::jitter(), now)? else {
+            return Ok(None);
+        };
+        let way = self.client.way(now.plus(settings.timeout.as_millis()));
+        let (client, held) = (self.client.clone(), Arc::clone(&self.held));
+        Ok(Some(self.client.runtime().spawn(async move {
+            let result = client.run(operation, step, &way).await;
+            held.released(result, now)
+        })))
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("fence", &self.fence())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}
