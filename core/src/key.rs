@@ -23,6 +23,8 @@ pub enum Part<'a> {
     Once(&'a Id),
     /// A claim.
     Claim(&'a Id),
+    /// The highest fence that was seen.
+    Guard,
 }
 
 impl Key {
@@ -75,6 +77,7 @@ impl Key {
             Part::Fence => (b"fence", b""),
             Part::Released => (b"released", b""),
             Part::Once(id) => (b"once:", id.as_bytes()),
+            Part::Guard => (b"guard", b""),
             Part::Claim(id) => (b"claim:", id.as_bytes()),
         };
         side.extend_from_slice(name);

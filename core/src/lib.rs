@@ -11,6 +11,8 @@ pub mod claim;
 pub mod counter;
 pub mod drive;
 pub mod error;
+pub(crate) mod guard;
+pub mod heal;
 pub mod id;
 pub mod key;
 pub mod lock;

@@ -36,11 +36,13 @@ pub enum Script {
     ClaimCommit,
     /// `claim_abort.lua`
     ClaimAbort,
+    /// `key_heal.lua`
+    KeyHeal,
 }
 
 impl Script {
     /// Every script there is.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Read,
         Self::CounterAdd,
         Self::CounterDrain,
@@ -55,6 +57,7 @@ impl Script {
         Self::ClaimOpen,
         Self::ClaimCommit,
         Self::ClaimAbort,
+        Self::KeyHeal,
     ];
 
     /// The Lua text.
@@ -74,6 +77,7 @@ impl Script {
             Self::ClaimOpen => include_str!("../lua/claim_open.lua"),
             Self::ClaimCommit => include_str!("../lua/claim_commit.lua"),
             Self::ClaimAbort => include_str!("../lua/claim_abort.lua"),
+            Self::KeyHeal => include_str!("../lua/key_heal.lua"),
         }
     }
 
@@ -112,6 +116,7 @@ impl Invocation {
         let count = match self.keys.len() {
             1 => Cow::Borrowed(b"1".as_slice()),
             2 => Cow::Borrowed(b"2".as_slice()),
+            3 => Cow::Borrowed(b"3".as_slice()),
             more => number(more),
         };
         let mut command = Vec::with_capacity(3 + self.keys.len() + self.arguments.len());

@@ -5,7 +5,7 @@
 
 use crate::script::Script;
 use crate::step::Reply;
-use crate::{claim, counter, lock, value};
+use crate::{claim, counter, heal, lock, value};
 
 /// Keys as a script sees them while it runs: nothing expires in the middle, nobody else writes.
 pub trait View {
@@ -84,6 +84,7 @@ pub fn run(script: Script, view: &mut dyn View, keys: &[Vec<u8>], arguments: &[V
         Script::ClaimOpen => claim::open_twin,
         Script::ClaimCommit => claim::commit_twin,
         Script::ClaimAbort => claim::abort_twin,
+        Script::KeyHeal => heal::heal_twin,
     };
     twin(view, keys, arguments).unwrap_or_else(|fault| Reply::Error(fault.as_str().into()))
 }

@@ -55,6 +55,7 @@ fn open(world: &mut World, name: &str) -> Result<Option<Claimed>, Error> {
             key: key("c"),
             id: id(name),
             ttl: ttl(900_000),
+            fence: None,
         },
     )
 }

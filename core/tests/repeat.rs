@@ -81,6 +81,7 @@ fn what_takes_or_overwrites_is_not_repeated() {
     let drain = Drain {
         key: key("c"),
         ttl: ttl(1000),
+        fence: None,
     };
     let finish = Finish { key: key("c") };
     let replace = ReplaceIfPresent {

@@ -2,6 +2,7 @@
 
 use super::integer;
 use crate::error::Error;
+use crate::guard::{Guard, fenced_off, guarded};
 use crate::key::Key;
 use crate::request::Request;
 use crate::round::Effect;
@@ -12,7 +13,7 @@ use crate::twin::{self, Answer, Pttl, View};
 
 /// Takes what the counter holds and leaves 0 in it with the TTL that it has; gives nothing if there is none.
 ///
-/// Fails with `wrong_type` and `not_an_integer`, and with `outcome_unknown` if the reply is lost: a drain is never
+/// Fails with `fenced_off` if a higher fence was seen at this counter, with `wrong_type` and `not_an_integer`, and with `outcome_unknown` if the reply is lost: a drain is never
 /// repeated by itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Drain {
@@ -20,6 +21,8 @@ pub struct Drain {
     pub key: Key,
     /// The TTL for a counter that has lost its own.
     pub ttl: Ttl,
+    /// The fence of the caller's lock, if a holder that was overtaken is to be refused.
+    pub fence: Option<u64>,
 }
 
 /// What a drain took.
@@ -40,17 +43,21 @@ impl Request for Drain {
     }
 
     fn invocation(&self) -> Invocation {
-        Invocation {
+        let invocation = Invocation {
             script: Script::CounterDrain,
             keys: vec![text(self.key.as_bytes())],
             arguments: vec![number(self.ttl.as_millis())],
-        }
+        };
+        guarded(invocation, &self.key, self.fence)
     }
 
     fn understand(&self, reply: Reply) -> Result<Option<Drained>, Error> {
         match &reply {
             Reply::Nil => Ok(None),
             Reply::Array(parts) => match parts.as_slice() {
+                [Reply::Text(highest), Reply::Text(word)] if word == b"fenced_off" => {
+                    Err(fenced_off(highest))
+                }
                 [amount, Reply::Text(healed)] => Ok(Some(Drained {
                     amount: integer(amount)?,
                     healed: healed == b"healed",
@@ -65,17 +72,28 @@ impl Request for Drain {
 /// `counter_drain.lua` in Rust.
 pub(crate) fn drain_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let ttl = twin::millis(&arguments[0])?;
-    let Some(amount) = view.get(&keys[0])? else {
+    let answer =
+        |text: Vec<u8>, word: &str| Ok(Reply::Array(vec![Reply::Text(text), twin::text(word)]));
+    let amount = view.get(&keys[0])?;
+    let guard = Guard::find(keys.get(1), &arguments[1..])?;
+    if let Some(guard) = &guard
+        && let Some(highest) = guard.higher(view)?
+    {
+        return answer(highest, "fenced_off");
+    }
+    if amount.is_some() {
+        view.increment(&keys[0], 0)?;
+    }
+    if let Some(guard) = guard {
+        guard.remember(view)?;
+    }
+    let Some(amount) = amount else {
         return Ok(Reply::Nil);
     };
-    view.increment(&keys[0], 0)?;
     let healed = view.pttl(&keys[0]) == Pttl::Forever;
     view.set(&keys[0], b"0", None)?;
     if healed {
         view.expire(&keys[0], ttl);
     }
-    Ok(Reply::Array(vec![
-        Reply::Text(amount),
-        twin::text(if healed { "healed" } else { "kept" }),
-    ]))
+    answer(amount, if healed { "healed" } else { "kept" })
 }
