@@ -92,6 +92,34 @@ impl fmt::Debug for Key {
     }
 }
 
+/// A side key, taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SideKey<'a> {
+    /// The user's key that it is kept beside.
+    pub owner: &'a [u8],
+    /// What it is for: `fence`, `guard`, `once:` or `claim:` and an id.
+    pub part: &'a [u8],
+}
+
+/// What a key is kept beside, if it is a side key.
+pub fn side_key(key: &[u8]) -> Option<SideKey<'_>> {
+    let find = |marker: &[u8]| {
+        key.windows(marker.len())
+            .position(|window| window == marker)
+    };
+    if let Some(at) = find(TAGGED) {
+        return Some(SideKey {
+            owner: &key[..at],
+            part: &key[at + TAGGED.len()..],
+        });
+    }
+    let at = find(UNTAGGED)?;
+    // The key stands twice before the marker: as it is, and in braces.
+    let owner = &key[..at.checked_sub(2)? / 2];
+    let part = &key[at + UNTAGGED.len()..];
+    (key[..at] == [owner, b"{", owner, b"}"].concat()).then_some(SideKey { owner, part })
+}
+
 /// The slot of a key among the 16384 of a Cluster: CRC16 of its hash tag, or of all of it.
 ///
 /// Source: "Redis cluster specification", section "Key distribution model".
@@ -207,10 +235,11 @@ mod tests {
             3 => any::<u8>(), 1 => Just(b'{'), 1 => Just(b'}')], 1..40)) {
             if let Ok(key) = Key::new(bytes.clone()) {
                 let id = Id::new(bytes.clone()).unwrap();
-                for part in [Part::Fence, Part::Released, Part::Once(&id), Part::Claim(&id)] {
+                for part in [Part::Fence, Part::Released, Part::Once(&id), Part::Claim(&id), Part::Guard] {
                     let side = key.side(part);
                     prop_assert_eq!(slot(&side), slot(&bytes));
                     prop_assert!(side.starts_with(&bytes));
+                    prop_assert_eq!(side_key(&side).map(|side| side.owner), Some(bytes.as_slice()));
                     prop_assert!(Key::new(side).is_err());
                 }
             }

@@ -20,6 +20,7 @@ pub mod lock;
 pub mod memory;
 pub mod request;
 pub mod round;
+pub mod scan;
 pub mod script;
 pub mod settings;
 pub mod step;

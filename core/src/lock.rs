@@ -14,6 +14,7 @@ use std::borrow::Cow;
 
 use crate::error::{Code, Error, Reason};
 use crate::key::{Key, Part};
+use crate::round::Work;
 use crate::script::{Invocation, Script, number, text};
 use crate::time::{Instant, Ttl, drift};
 use crate::token::Token;
@@ -89,8 +90,8 @@ impl Lock {
     }
 
     /// A script that takes or lengthens a lease.
-    fn granting(&self, script: Script, token: &Token) -> Invocation {
-        Invocation {
+    fn granting(&self, script: Script, token: &Token) -> Work {
+        Work::Script(Invocation {
             script,
             keys: vec![
                 text(self.key.as_bytes()),
@@ -101,19 +102,19 @@ impl Lock {
                 number(self.ttl.as_millis()),
                 number(self.ttl.fence_ttl()),
             ],
-        }
+        })
     }
 
     /// The script that ends a lease.
-    fn releasing(&self, token: &Token) -> Invocation {
-        Invocation {
+    fn releasing(&self, token: &Token) -> Work {
+        Work::Script(Invocation {
             script: Script::LockRelease,
             keys: vec![text(self.key.as_bytes())],
             arguments: vec![
                 text(token.as_bytes()),
                 Cow::Owned(self.key.side(Part::Released)),
             ],
-        }
+        })
     }
 
     fn lost(&self, reason: Reason, detail: impl Into<String>) -> Error {

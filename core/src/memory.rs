@@ -1,5 +1,7 @@
 //! A server in memory that runs the twins of the scripts, for tests: ours and those of users (`memory://`).
 
+mod glob;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counter;
@@ -111,6 +113,9 @@ impl Memory {
     }
 
     fn reply(&mut self, command: &Command) -> Reply {
+        if let Some(reply) = self.read(command) {
+            return reply;
+        }
         let [name, script, count, rest @ ..] = command.as_slice() else {
             return Reply::Error("ERR unknown command".into());
         };
@@ -136,6 +141,35 @@ impl Memory {
             }
             _ => Reply::Error("ERR unknown command".into()),
         }
+    }
+}
+
+impl Memory {
+    /// What a scan asks; all keys are on one page.
+    fn read(&mut self, command: &Command) -> Option<Reply> {
+        let words: Vec<&[u8]> = command.iter().map(AsRef::as_ref).collect();
+        Some(match words.as_slice() {
+            [b"SCAN", _, b"MATCH", pattern, ..] => {
+                let keys = self.keys.keys().filter(|key| glob::matches(pattern, key));
+                let keys = keys.map(|key| Reply::Text(key.clone())).collect();
+                Reply::Array(vec![twin::text("0"), Reply::Array(keys)])
+            }
+            [b"TYPE", key] => twin::text(match self.kind(key) {
+                Kind::None => "none",
+                Kind::String => "string",
+                Kind::Other => "list",
+            }),
+            [b"PTTL", key] => Reply::Integer(match self.pttl(key) {
+                Pttl::Absent => -2,
+                Pttl::Forever => -1,
+                Pttl::Millis(millis) => i64::try_from(millis).unwrap_or(i64::MAX),
+            }),
+            [b"GET", key] => match self.get(key) {
+                Ok(text) => text.map_or(Reply::Nil, Reply::Text),
+                Err(fault) => Reply::Error(fault.as_str().into()),
+            },
+            _ => return None,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! A request that is one script, and the operation that it is by itself.
 
 use crate::error::Error;
-use crate::round::{Effect, Progress, Round};
+use crate::round::{Effect, Progress, Round, Work};
 use crate::script::Invocation;
 use crate::settings::Settings;
 use crate::step::{CallId, Event, Operation, Reply, Step};
@@ -41,9 +41,9 @@ impl<R: Request> Single<R> {
         now: Instant,
     ) -> (Self, Step<Result<R::Output, Error>>) {
         let deadline = now.plus(settings.timeout.as_millis());
-        let invocation = request.invocation();
+        let work = Work::Script(request.invocation());
         let (round, call) = Round::start(
-            invocation,
+            work,
             R::EFFECT,
             settings.scripts,
             seed,

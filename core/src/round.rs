@@ -1,4 +1,4 @@
-//! One script run on one node, until it is answered or the deadline passes.
+//! One script run on one node, or commands that only read, until they are answered or the deadline passes.
 //!
 //! EVALSHA first, and EVAL if the server does not know the script. Where scripts are refused, WATCH and MULTI..EXEC with
 //! the script's twin. Again after a lost reply if that is harmless.
@@ -24,10 +24,19 @@ pub enum Effect {
     Once,
 }
 
-/// A script under way.
+/// What a round is about.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Work {
+    /// A script; it is answered by its reply.
+    Script(Invocation),
+    /// Commands that only read; they are answered by the list of their replies. An error in the first is one of all.
+    Reads(Vec<Command>),
+}
+
+/// Work under way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Round {
-    invocation: Invocation,
+    work: Work,
     effect: Effect,
     scripts: Scripts,
     seed: Seed,
@@ -71,7 +80,7 @@ pub(crate) enum Progress {
 
 impl Round {
     pub(crate) fn start(
-        invocation: Invocation,
+        work: Work,
         effect: Effect,
         scripts: Scripts,
         seed: Seed,
@@ -80,7 +89,7 @@ impl Round {
         now: Instant,
     ) -> (Self, Call) {
         let mut round = Self {
-            invocation,
+            work,
             effect,
             scripts,
             seed,
@@ -162,9 +171,9 @@ impl Round {
     }
 
     fn beginning(&self) -> State {
-        match self.scripts {
-            Scripts::Tried => State::Asking,
-            Scripts::Avoided => State::Looking,
+        match (&self.work, self.scripts) {
+            (Work::Script(_), Scripts::Avoided) => State::Looking,
+            _ => State::Asking,
         }
     }
 
@@ -190,22 +199,26 @@ impl Round {
     }
 
     fn answered(&mut self, now: Instant, asked: State, replies: Vec<Reply>) -> Option<Progress> {
-        let result = match asked {
-            State::Looking => match decide(&self.invocation, &replies) {
+        let result = match (asked, &self.work) {
+            (State::Looking, Work::Script(invocation)) => match decide(invocation, &replies) {
                 Ok(Decision::Write(commands, answer)) => {
                     return self.proceed(now, State::Writing(commands, answer));
                 }
                 Ok(Decision::Answer(answer)) => Ok(answer),
                 Err(error) => Err(error),
             },
-            State::Writing(commands, answer) => match was_executed(&replies, &commands) {
+            (State::Writing(commands, answer), _) => match was_executed(&replies, &commands) {
                 Ok(true) => Ok(answer),
                 Ok(false) => {
                     return self.pause(now, Code::Conflict, "others keep changing the key".into());
                 }
                 Err(error) => Err(error),
             },
-            _ => match replies.into_iter().next_back() {
+            (_, Work::Reads(_)) => match replies.first() {
+                Some(Reply::Error(text)) => Err(Error::from_reply(text)),
+                _ => Ok(Reply::Array(replies)),
+            },
+            (asked, Work::Script(_)) => match replies.into_iter().next_back() {
                 Some(Reply::Error(text))
                     if text.starts_with("NOSCRIPT") && asked == State::Asking =>
                 {
@@ -242,14 +255,19 @@ impl Round {
     }
 
     fn call_at(&mut self, now: Instant, state: State) -> Call {
-        let (lane, commands) = match &state {
-            State::Loading => (Lane::Shared, vec![self.invocation.by_source()]),
-            // A look begins a lane, what it decides goes over the same: they are told apart by the call of the look.
-            State::Looking => (Lane::Own(self.call.0), look(&self.invocation)),
-            State::Writing(commands, _) => (Lane::Own(self.call.0 - 1), commands.clone()),
-            State::Asking | State::Pausing(_) | State::Answered => {
-                (Lane::Shared, vec![self.invocation.by_sha()])
+        let (lane, commands) = match (&self.work, &state) {
+            (Work::Reads(commands), _) => (Lane::Shared, commands.clone()),
+            (Work::Script(invocation), State::Loading) => {
+                (Lane::Shared, vec![invocation.by_source()])
             }
+            // A look begins a lane, what it decides goes over the same: they are told apart by the call of the look.
+            (Work::Script(invocation), State::Looking) => {
+                (Lane::Own(self.call.0), look(invocation))
+            }
+            (Work::Script(_), State::Writing(commands, _)) => {
+                (Lane::Own(self.call.0 - 1), commands.clone())
+            }
+            (Work::Script(invocation), _) => (Lane::Shared, vec![invocation.by_sha()]),
         };
         self.state = state;
         self.sent_at = now;

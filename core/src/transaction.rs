@@ -197,12 +197,7 @@ impl Recording {
             Reply::Error(text) if text.starts_with("WRONGTYPE") => Value::Other,
             other => return refused(other).and(Err(Error::unexpected(other))),
         };
-        let pttl = match pttl {
-            Reply::Integer(-2) => Pttl::Absent,
-            Reply::Integer(-1) => Pttl::Forever,
-            Reply::Integer(millis) => Pttl::Millis(u64::try_from(*millis).unwrap_or(0)),
-            other => return refused(other).and(Err(Error::unexpected(other))),
-        };
+        let pttl = Pttl::understand(pttl)?;
         self.keys.insert(key.to_vec(), Seen { value, pttl });
         Ok(())
     }

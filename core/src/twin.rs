@@ -3,6 +3,7 @@
 //! Each Lua script has a twin of the same meaning beside its operation. The in-memory node runs the twins; tests
 //! compare them with real servers.
 
+use crate::error::Error;
 use crate::script::Script;
 use crate::step::Reply;
 use crate::{claim, counter, heal, lock, value};
@@ -49,6 +50,19 @@ pub enum Pttl {
     Forever,
     /// It expires in so many milliseconds; 0 is a live key.
     Millis(u64),
+}
+
+impl Pttl {
+    /// What a server's answer to PTTL means.
+    pub(crate) fn understand(reply: &Reply) -> Result<Self, Error> {
+        match reply {
+            Reply::Integer(-2) => Ok(Self::Absent),
+            Reply::Integer(-1) => Ok(Self::Forever),
+            Reply::Integer(millis) => Ok(Self::Millis(u64::try_from(*millis).unwrap_or(0))),
+            Reply::Error(text) => Err(Error::from_reply(text)),
+            other => Err(Error::unexpected(other)),
+        }
+    }
 }
 
 /// A command that a server refuses.
