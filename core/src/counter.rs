@@ -1,12 +1,14 @@
 //! Counters: whole numbers of 64 bits that never lose their TTL.
 
 mod add;
+mod add_many;
 mod add_once;
 mod drain;
 mod finish;
 mod read;
 
 pub use add::{Add, Expiry};
+pub use add_many::{AddMany, Entry, MOST};
 pub use add_once::{AddOnce, Added};
 pub use drain::{Drain, Drained};
 pub use finish::Finish;

@@ -323,7 +323,7 @@ impl Round {
 }
 
 /// Whether an error reply refuses scripts as such, and not something inside a script.
-fn refuses_scripts(text: &str) -> bool {
+pub(crate) fn refuses_scripts(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let names = [
         "'evalsha'",
