@@ -1,1 +1,28 @@
-//! tallylock-wasm
+//! tallylock's core for JavaScript: classes over [`tallylock_core::drive`], whose transport and clock are JavaScript's.
+//!
+//! Reading path: [`host`] is what JavaScript gives, `client` what it gets; `slots` is how an answer finds the call
+//! that waits for it. Nothing here keeps a `&mut` across an await, so that calls on one client may overlap, and nothing
+//! panics on what comes from outside: one panic would end every later call of the instance.
+
+mod client;
+mod counter;
+mod duration;
+pub mod host;
+mod lease;
+mod link;
+mod lock;
+#[cfg(feature = "memory")]
+mod memory;
+mod reply;
+mod slots;
+mod stop;
+mod task;
+mod value;
+
+pub use client::{Client, refuse_options};
+pub use counter::Counter;
+pub use lease::Lease;
+pub use lock::{Acquiring, Lock};
+#[cfg(feature = "memory")]
+pub use memory::MemoryFace;
+pub use value::Value;

@@ -1,0 +1,9 @@
+// What every entry file exports besides `connect`.
+export type { Client, ClientOptions } from "./client.js";
+export type { Counter, CounterOptions } from "./counter.js";
+export { type Code, type Reason, TallylockError } from "./error.js";
+export type { AcquireOptions, Lease, Lock } from "./lock.js";
+export { type Reply, type Transport, Undelivered } from "./transport.js";
+export { fromIoredis, type IoredisClient } from "./transports/ioredis.js";
+export { fromNodeRedis, type NodeRedisClient } from "./transports/node-redis.js";
+export type { TtlOptions, Value } from "./value.js";

@@ -1,0 +1,131 @@
+import { Buffer } from "node:buffer";
+import { type Reply, type Transport, Undelivered } from "../transport.js";
+
+/** What of an ioredis client (`Redis`, version 5 or 6) is used. */
+export interface IoredisClient {
+  readonly status: string;
+  readonly options: {
+    autoResendUnfulfilledCommands?: boolean | undefined;
+    keyPrefix?: string | undefined;
+  };
+  callBuffer(command: string, ...args: (string | Buffer)[]): Promise<unknown>;
+  connect(): Promise<void>;
+  disconnect(): void;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  once(event: string, listener: (...args: never[]) => void): unknown;
+  off(event: string, listener: (...args: never[]) => void): unknown;
+  duplicate(override: {
+    autoResendUnfulfilledCommands: boolean;
+    enableOfflineQueue: boolean;
+    lazyConnect: boolean;
+    connectionName: string;
+  }): IoredisClient;
+}
+
+/**
+ * A transport over an ioredis client that you have.
+ *
+ * By default ioredis sends commands again by itself after a reconnect, which would count an add twice. A client made with
+ * `autoResendUnfulfilledCommands: false` is used as it is; of any other a duplicate with that setting is made, with a
+ * connection of its own, which `client.close()` closes. A `keyPrefix` is refused: give tallylock the whole key.
+ */
+export function fromIoredis(client: IoredisClient): Transport {
+  if (client.options.keyPrefix) {
+    return new Refusing("ioredis's keyPrefix would put side keys into another slot; give tallylock the whole key");
+  }
+  if (client.options.autoResendUnfulfilledCommands === false) {
+    return new Ioredis(client, false);
+  }
+  const own = client.duplicate({
+    autoResendUnfulfilledCommands: false,
+    enableOfflineQueue: false,
+    lazyConnect: true,
+    connectionName: "tallylock",
+  });
+  // Without a listener an error that every call reports anyway would end the process.
+  own.on("error", () => undefined);
+  return new Ioredis(own, true);
+}
+
+class Ioredis implements Transport {
+  #client: IoredisClient;
+  #isOurs: boolean;
+
+  constructor(client: IoredisClient, isOurs: boolean) {
+    this.#client = client;
+    this.#isOurs = isOurs;
+  }
+
+  async open(): Promise<void> {
+    if (this.#client.status === "wait") {
+      await this.#client.connect().catch((error: Error) => {
+        throw new Undelivered("no", error.message);
+      });
+    } else if (this.#client.status !== "ready") {
+      await this.#ready();
+    }
+  }
+
+  send(commands: Uint8Array[][]): Promise<Reply[]> {
+    if (this.#client.status !== "ready") {
+      // ioredis would keep it and send it at a moment when its caller has long been told that it failed.
+      return Promise.reject(new Undelivered("no", `the ioredis client is not ready (${this.#client.status})`));
+    }
+    return Promise.all(commands.map((command) => this.#ask(command)));
+  }
+
+  close(): void {
+    if (this.#isOurs) {
+      this.#client.disconnect();
+    }
+  }
+
+  async #ask([name, ...words]: Uint8Array[]): Promise<Reply> {
+    const args = words.map((word) => Buffer.from(word.buffer, word.byteOffset, word.byteLength));
+    try {
+      return (await this.#client.callBuffer(new TextDecoder().decode(name), ...args)) as Reply;
+    } catch (error) {
+      if (error instanceof Error && error.name === "ReplyError") {
+        return error;
+      }
+      const message = error instanceof Error ? error.message : String(error);
+      throw new Undelivered(NOT_WRITTEN.test(message) ? "no" : "maybe", message);
+    }
+  }
+
+  #ready(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (settle: () => void) => () => {
+        this.#client.off("ready", ready);
+        this.#client.off("end", ended);
+        settle();
+      };
+      const ready = done(resolve);
+      const ended = done(() => reject(new Undelivered("no", "the ioredis client has ended")));
+      this.#client.once("ready", ready);
+      this.#client.once("end", ended);
+      if (this.#client.status === "end") {
+        ended();
+      }
+    });
+  }
+}
+
+/** What ioredis says if it has not written a command and will not. */
+const NOT_WRITTEN = /^Stream isn't writeable and enableOfflineQueue options is false|^Connection in subscriber mode/;
+
+class Refusing implements Transport {
+  #why: string;
+
+  constructor(why: string) {
+    this.#why = why;
+  }
+
+  open(): Promise<void> {
+    return Promise.reject(new Undelivered("refused", this.#why, `UNSUPPORTED ${this.#why}`));
+  }
+
+  send(): Promise<Reply[]> {
+    return Promise.reject(new Undelivered("refused", this.#why, `UNSUPPORTED ${this.#why}`));
+  }
+}

@@ -1,0 +1,70 @@
+import { Buffer } from "node:buffer";
+import { type Reply, type Transport, Undelivered } from "../transport.js";
+
+/** What of a node-redis client (`redis`, version 5 or 6) is used. */
+export interface NodeRedisClient {
+  readonly isReady: boolean;
+  readonly isOpen: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: the type of a client of another package, whose own is far narrower
+  withTypeMapping(mapping: any): { sendCommand(args: Buffer[]): Promise<unknown> };
+}
+
+/** RESP's marks for texts, whose bytes must come as they are. */
+const BLOB_STRING = 36;
+const SIMPLE_STRING = 43;
+
+/**
+ * A transport over a node-redis client that you have, connected or connecting; closing it remains yours.
+ *
+ * node-redis keeps commands while it is not connected; none of ours are given to it then. One that it has not yet written
+ * when the connection breaks is written after the reconnect, once: its call ends as `outcome_unknown` if that takes longer
+ * than the call's time.
+ */
+export function fromNodeRedis(client: NodeRedisClient): Transport {
+  return new NodeRedis(client);
+}
+
+class NodeRedis implements Transport {
+  #client: NodeRedisClient;
+  #inBytes: { sendCommand(args: Buffer[]): Promise<unknown> };
+
+  constructor(client: NodeRedisClient) {
+    this.#client = client;
+    this.#inBytes = client.withTypeMapping({ [BLOB_STRING]: Buffer, [SIMPLE_STRING]: Buffer });
+  }
+
+  send(commands: Uint8Array[][]): Promise<Reply[]> {
+    if (!this.#client.isReady) {
+      const state = this.#client.isOpen ? "not connected at the moment" : "closed";
+      return Promise.reject(new Undelivered("no", `the node-redis client is ${state}`));
+    }
+    return Promise.all(commands.map((command) => this.#ask(command)));
+  }
+
+  async #ask(words: Uint8Array[]): Promise<Reply> {
+    try {
+      const command = words.map((word) => Buffer.from(word.buffer, word.byteOffset, word.byteLength));
+      return (await this.#inBytes.sendCommand(command)) as Reply;
+    } catch (error) {
+      if (error instanceof Error && isReply(error)) {
+        return error;
+      }
+      const name = error instanceof Error ? error.constructor.name : "";
+      const message = error instanceof Error ? error.message : String(error);
+      throw new Undelivered(NOT_WRITTEN.includes(name) ? "no" : "maybe", message);
+    }
+  }
+}
+
+/** The errors of node-redis for a command that it has not taken. */
+const NOT_WRITTEN = ["ClientClosedError", "ClientOfflineError"];
+
+/** Whether it is a server's refusal: node-redis has a class of its own for those, and subclasses of that. */
+function isReply(error: Error): boolean {
+  for (let kind = Object.getPrototypeOf(error); kind !== null; kind = Object.getPrototypeOf(kind)) {
+    if (kind.constructor.name === "ErrorReply") {
+      return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,126 @@
+import { type Reply, type Transport, Undelivered } from "../transport.js";
+import type { Connection } from "./connection.js";
+
+/** Opens a connection, ready for calls, within so many milliseconds. Rejects with an {@link Undelivered}. */
+export type Dial = (timeoutMs: number) => Promise<Connection>;
+
+/** A transport over one connection at a time, which is opened again when it is lost. */
+export class Reconnecting implements Transport {
+  #dial: Dial;
+  #current: Connection | undefined;
+  #dialing: Promise<Connection> | undefined;
+  /** Connections that get no further calls but still carry some. */
+  #old = new Set<Connection>();
+  /** The operations that wait for a connection. */
+  #waiting = new Set<number>();
+  #timeoutMs = 0;
+  #lastTimeout: Undelivered | undefined;
+  #closed = false;
+
+  constructor(dial: Dial) {
+    this.#dial = dial;
+  }
+
+  async open(timeoutMs: number): Promise<void> {
+    // Half of a call's time, so that the call still learns that nothing was sent.
+    this.#timeoutMs = Math.max(1, timeoutMs / 2);
+    await this.#connect();
+  }
+
+  send(commands: Uint8Array[][], operation: number): Promise<Reply[]> {
+    for (const connection of this.#old) {
+      if (connection.carries(operation)) {
+        return connection.send(commands, operation);
+      }
+    }
+    if (this.#current?.isOpen) {
+      return this.#current.send(commands, operation);
+    }
+    return this.#sendOnceConnected(commands, operation);
+  }
+
+  forget(operation: number): void {
+    this.#waiting.delete(operation);
+    this.#current?.forget(operation);
+    for (const connection of this.#old) {
+      connection.forget(operation);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#current?.close();
+    for (const connection of this.#old) {
+      connection.close();
+    }
+    this.#old.clear();
+  }
+
+  async #sendOnceConnected(commands: Uint8Array[][], operation: number): Promise<Reply[]> {
+    this.#waiting.add(operation);
+    const connecting = this.#connect();
+    if (this.#lastTimeout !== undefined) {
+      // The server did not answer the last attempt: rather than all its time, a call waits for none of the next.
+      connecting.catch(() => undefined);
+      throw this.#lastTimeout;
+    }
+    const connection = await connecting;
+    if (!this.#waiting.has(operation)) {
+      throw new Undelivered("no", "the call was given up before there was a connection");
+    }
+    return connection.send(commands, operation);
+  }
+
+  /** The connection for new calls; all who need one while it is being opened get the same. */
+  #connect(): Promise<Connection> {
+    if (this.#closed) {
+      return Promise.reject(new Undelivered("no", "the transport is closed"));
+    }
+    this.#setAside();
+    if (this.#current !== undefined) {
+      return Promise.resolve(this.#current);
+    }
+    this.#dialing ??= this.#dialed().finally(() => {
+      this.#dialing = undefined;
+    });
+    return this.#dialing;
+  }
+
+  async #dialed(): Promise<Connection> {
+    try {
+      const connection = await this.#dial(this.#timeoutMs);
+      this.#lastTimeout = undefined;
+      if (this.#closed) {
+        connection.close();
+        throw new Undelivered("no", "the transport is closed");
+      }
+      this.#current = connection;
+      return connection;
+    } catch (error) {
+      this.#lastTimeout = error instanceof DialTimeout ? error : undefined;
+      throw error;
+    }
+  }
+
+  /** Puts a connection that gets no further calls aside. */
+  #setAside(): void {
+    for (const connection of this.#old) {
+      if (!connection.isCarrying) {
+        this.#old.delete(connection);
+      }
+    }
+    if (this.#current !== undefined && !this.#current.isOpen) {
+      if (this.#current.isCarrying) {
+        this.#old.add(this.#current);
+      }
+      this.#current = undefined;
+    }
+  }
+}
+
+/** No connection within the time for it. */
+export class DialTimeout extends Undelivered {
+  constructor(where: string, timeoutMs: number) {
+    super("no", `${where} did not answer within ${Math.ceil(timeoutMs)} ms`);
+  }
+}

@@ -1,0 +1,298 @@
+//! A client: what its handles share, and how a call of JavaScript becomes an operation that is driven.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+
+use js_sys::Promise;
+use tallylock_core::drive::{Clock, drive};
+use tallylock_core::error::{Code, Error};
+use tallylock_core::key::Key;
+use tallylock_core::settings::Settings;
+use tallylock_core::step::Undelivered;
+use tallylock_core::time::Instant;
+use tallylock_core::token::Label;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen_futures::future_to_promise;
+
+use crate::counter::Counter;
+use crate::duration;
+use crate::host::Host;
+use crate::link::Link;
+use crate::lock::Lock;
+use crate::reply;
+use crate::slots::Number;
+use crate::stop::{Stop, Wish};
+use crate::task::{Answer, Start, StartedTask, Task};
+use crate::value::Value;
+
+/// A client of one server.
+#[wasm_bindgen]
+pub struct Client {
+    shared: Rc<Shared>,
+}
+
+#[wasm_bindgen]
+impl Client {
+    /// A client over what the host gives; `invalid_argument` for a time-out or a label that cannot be.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        host: Host,
+        timeout_ms: Option<f64>,
+        label: Option<String>,
+    ) -> Result<Client, JsValue> {
+        let settings = settings(timeout_ms, label).map_err(|error| host.failure(&error))?;
+        Ok(Self::over(Link::new(host), settings))
+    }
+
+    /// How long a call may take, in milliseconds.
+    #[wasm_bindgen(getter, js_name = timeoutMs)]
+    pub fn timeout_ms(&self) -> f64 {
+        self.shared.timeout() as f64
+    }
+
+    /// Connects. Rejects with `forbidden`, `unavailable` or `timeout`.
+    pub fn open(&self) -> Promise {
+        let shared = Rc::clone(&self.shared);
+        future_to_promise(async move {
+            let _turn = shared.enter(None)?;
+            let link = &shared.link;
+            let deadline = link.now().plus(shared.timeout());
+            let mut opening = pin!(link.open());
+            let mut timer = pin!(link.sleep_until(deadline));
+            let opened = poll_fn(|context| match opening.as_mut().poll(context) {
+                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+                Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+            });
+            let error = match opened.await {
+                Some(Ok(_)) => return Ok(JsValue::UNDEFINED),
+                Some(Err(Undelivered::Refused(error))) => error,
+                Some(Err(Undelivered::NotSent(why) | Undelivered::MaybeSent(why))) => {
+                    Error::new(Code::Unavailable, why)
+                }
+                None => Error::new(Code::Timeout, "no connection by the deadline"),
+            };
+            Err(link.failure(&error))
+        })
+    }
+
+    /// A counter; `invalid_argument` for a key or a TTL that cannot be.
+    pub fn counter(&self, key: Vec<u8>, ttl_ms: f64, fixed: bool) -> Result<Counter, JsValue> {
+        self.make(|shared| Counter::new(shared, Key::new(key)?, duration::ttl(ttl_ms)?, fixed))
+    }
+
+    /// A value; `invalid_argument` for a key that cannot be.
+    pub fn value(&self, key: Vec<u8>) -> Result<Value, JsValue> {
+        self.make(|shared| Ok(Value::new(shared, Key::new(key)?)))
+    }
+
+    /// A lock; `invalid_argument` for a key or a TTL that cannot be.
+    pub fn lock(&self, key: Vec<u8>, ttl_ms: f64) -> Result<Lock, JsValue> {
+        self.make(|shared| {
+            Ok(Lock::new(
+                shared,
+                Key::new(key)?,
+                duration::lease_ttl(ttl_ms)?,
+            ))
+        })
+    }
+
+    /// How many counters had lost their TTL and were given one by a drain of this client.
+    #[wasm_bindgen(getter)]
+    pub fn healed(&self) -> u32 {
+        self.shared.healed.get()
+    }
+
+    /// The error for an argument that JavaScript could not even hand over.
+    #[wasm_bindgen(js_name = invalidArgument)]
+    pub fn invalid_argument(&self, detail: String, key: Option<Vec<u8>>) -> JsValue {
+        let error = Error::new(Code::InvalidArgument, detail);
+        self.shared
+            .link
+            .failure(&key.map_or(error.clone(), |key| error.about(&key)))
+    }
+
+    /// Takes in the replies to a call, one a command.
+    pub fn answered(&self, call: Number, replies: &JsValue) {
+        self.shared.link.calls.put(call, reply::outcome(replies));
+    }
+
+    /// Takes in that a call has no replies: `sent` is `no`, `maybe` or `refused`.
+    pub fn undelivered(
+        &self,
+        call: Number,
+        sent: &str,
+        message: String,
+        server_words: Option<String>,
+    ) {
+        let undelivered = reply::undelivered(sent, message, server_words.as_deref());
+        self.shared.link.calls.put(call, Err(undelivered));
+    }
+
+    /// Takes in that a timer has run out.
+    pub fn woke(&self, timer: Number) {
+        self.shared.link.timers.ran_out(timer);
+    }
+
+    /// Refuses further calls, stops acquires that wait, and resolves once nothing is under way any more.
+    pub fn close(&self) -> Promise {
+        let shared = Rc::clone(&self.shared);
+        shared.closed.set(true);
+        for stop in shared.stops.take() {
+            if let Some(stop) = stop.upgrade() {
+                stop.fire(Wish::Closed);
+            }
+        }
+        future_to_promise(async move {
+            poll_fn(|context| {
+                if shared.running.get() == 0 {
+                    return Poll::Ready(());
+                }
+                shared.closing.borrow_mut().push(context.waker().clone());
+                Poll::Pending
+            })
+            .await;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+}
+
+/// The error for options that a client cannot be made with.
+#[wasm_bindgen(js_name = refuseOptions)]
+pub fn refuse_options(host: &Host, detail: String) -> JsValue {
+    host.failure(&Error::new(Code::InvalidArgument, detail))
+}
+
+impl Client {
+    pub(crate) fn over(link: Link, settings: Settings) -> Self {
+        Self {
+            shared: Rc::new(Shared {
+                link,
+                settings,
+                closed: Cell::new(false),
+                healed: Cell::new(0),
+                running: Cell::new(0),
+                closing: RefCell::default(),
+                stops: RefCell::default(),
+            }),
+        }
+    }
+
+    #[cfg(feature = "memory")]
+    pub(crate) fn link(&self) -> &Link {
+        &self.shared.link
+    }
+
+    fn make<H>(&self, make: impl FnOnce(Rc<Shared>) -> Result<H, Error>) -> Result<H, JsValue> {
+        make(Rc::clone(&self.shared)).map_err(|error| self.shared.link.failure(&error))
+    }
+}
+
+/// The settings for what JavaScript has given of them; core's defaults for the rest.
+pub(crate) fn settings(timeout_ms: Option<f64>, label: Option<String>) -> Result<Settings, Error> {
+    let mut settings = Settings::default();
+    if let Some(ms) = timeout_ms {
+        settings.timeout = duration::ttl(ms)?;
+    }
+    settings.label = label.map(Label::new).transpose()?;
+    Ok(settings)
+}
+
+/// What a client and its handles share.
+pub(crate) struct Shared {
+    pub(crate) link: Link,
+    pub(crate) settings: Settings,
+    healed: Cell<u32>,
+    closed: Cell<bool>,
+    /// How many operations are under way.
+    running: Cell<u32>,
+    /// Who waits for none to be under way.
+    closing: RefCell<Vec<Waker>>,
+    /// The acquires that a close has to stop.
+    stops: RefCell<Vec<Weak<Stop>>>,
+}
+
+impl Shared {
+    pub(crate) fn timeout(&self) -> u64 {
+        self.settings.timeout.as_millis()
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        (&self.link).now()
+    }
+
+    /// Enters an operation, unless the client is closed.
+    pub(crate) fn enter(&self, key: Option<&[u8]>) -> Result<Turn<'_>, JsValue> {
+        if self.closed.get() {
+            return Err(self.link.failure(&closed(key)));
+        }
+        self.running.set(self.running.get() + 1);
+        Ok(Turn { shared: self })
+    }
+
+    /// Lets a close stop an operation.
+    pub(crate) fn stop_on_close(&self, stop: &Rc<Stop>) {
+        let mut stops = self.stops.borrow_mut();
+        stops.retain(|known| known.strong_count() > 0);
+        stops.push(Rc::downgrade(stop));
+    }
+
+    /// Drives a task to its end, and shows it to `observe` after every step.
+    pub(crate) async fn run(
+        &self,
+        start: Start,
+        stop: &Stop,
+        observe: &mut dyn FnMut(&Task),
+    ) -> Result<Answer, Error> {
+        let StartedTask(task, step) = start(&self.settings, self.link.seed(), self.now());
+        drive(
+            task,
+            step,
+            self.link.lane(),
+            &self.link,
+            stop.fired(),
+            observe,
+        )
+        .await
+    }
+
+    /// Runs a request of one script; the promise is of its output.
+    pub(crate) fn ask(self: &Rc<Self>, key: &Key, start: Start) -> Promise {
+        let (shared, key) = (Rc::clone(self), key.clone());
+        future_to_promise(async move {
+            let _turn = shared.enter(Some(key.as_bytes()))?;
+            let answer = shared.run(start, &Stop::default(), &mut |_| ()).await;
+            let answer = answer.map_err(|error| shared.link.failure(&error))?;
+            if matches!(&answer, Answer::Drained(Some(drained)) if drained.healed) {
+                shared.healed.set(shared.healed.get().saturating_add(1));
+            }
+            Ok(answer.show())
+        })
+    }
+}
+
+/// An operation that is under way.
+pub(crate) struct Turn<'a> {
+    shared: &'a Shared,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let running = self.shared.running.get().saturating_sub(1);
+        self.shared.running.set(running);
+        if running == 0 {
+            self.shared.closing.take().into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+pub(crate) fn closed(key: Option<&[u8]>) -> Error {
+    let error = Error::new(Code::Closed, "the client is closed");
+    match key {
+        Some(key) => error.about(key),
+        None => error,
+    }
+}

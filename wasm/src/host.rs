@@ -1,0 +1,88 @@
+//! What JavaScript gives to a client: a transport, a clock, randomness, and the class of its errors.
+
+use js_sys::{Array, Uint8Array};
+use tallylock_core::error::Error;
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::{JsCast, JsValue};
+
+use crate::slots::Number;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+/** What the runtime gives to a client. */
+export interface Host {
+  /** Milliseconds on a monotonic clock. */
+  now(): number;
+  /** Sixteen random bytes of a cryptographic source. */
+  random(): Uint8Array;
+  /** Calls `client.woke(timer)` after so many milliseconds. */
+  setTimer(timer: number, ms: number): void;
+  /** Forgets a timer. */
+  clearTimer(timer: number): void;
+  /** Connects, and answers with `client.answered(call, [])` or `client.undelivered(call, ...)`. */
+  open(call: number): void;
+  /** Sends commands in one write, and answers with `client.answered` or `client.undelivered`. */
+  send(call: number, operation: number, commands: Uint8Array[][]): void;
+  /** Nobody waits for a call of this operation any more. */
+  forget(operation: number): void;
+  /** Makes the error that callers see. */
+  failure(code: string, reason: string | undefined, key: string | undefined, applied: string, message: string): unknown;
+}
+"#;
+
+#[wasm_bindgen]
+extern "C" {
+    /// What the runtime gives to a client.
+    #[wasm_bindgen(typescript_type = "Host")]
+    pub type Host;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn now(this: &Host) -> f64;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn random(this: &Host) -> Uint8Array;
+
+    #[wasm_bindgen(method, js_name = setTimer)]
+    pub(crate) fn set_timer(this: &Host, timer: Number, ms: f64);
+
+    #[wasm_bindgen(method, js_name = clearTimer)]
+    pub(crate) fn clear_timer(this: &Host, timer: Number);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn open(this: &Host, call: Number);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn send(this: &Host, call: Number, operation: u32, commands: Array);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn forget(this: &Host, operation: u32);
+
+    #[wasm_bindgen(method, js_name = failure)]
+    fn make_failure(
+        this: &Host,
+        code: &str,
+        reason: Option<&str>,
+        key: Option<&str>,
+        applied: &str,
+        message: &str,
+    ) -> JsValue;
+}
+
+impl Host {
+    /// The JavaScript error for an error of core.
+    pub(crate) fn failure(&self, error: &Error) -> JsValue {
+        let reason = error.code().reason().map(|reason| reason.as_str());
+        self.make_failure(
+            error.code().as_str(),
+            reason,
+            error.key(),
+            error.applied().as_str(),
+            &error.to_string(),
+        )
+    }
+
+    /// Another reference to the same object.
+    pub(crate) fn again(&self) -> Self {
+        JsValue::from(self).unchecked_into()
+    }
+}

@@ -1,0 +1,154 @@
+//! A lock's handle, and the taking of it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use js_sys::{Function, Promise};
+use tallylock_core::error::{Code, Error};
+use tallylock_core::key::Key;
+use tallylock_core::lock::{self, Acquire, Grant, LeaseTtl, Release};
+use tallylock_core::time::Wait;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen_futures::spawn_local;
+
+use crate::client::{Shared, closed};
+use crate::duration;
+use crate::lease::Lease;
+use crate::stop::{Stop, Wish};
+use crate::task::{Answer, Start, Task};
+
+/// A lock by its key.
+#[wasm_bindgen]
+pub struct Lock {
+    shared: Rc<Shared>,
+    lock: lock::Lock,
+}
+
+#[wasm_bindgen]
+impl Lock {
+    /// Takes the lock, waiting for it at the longest as long as is said.
+    pub fn acquire(&self, wait_ms: Option<f64>) -> Acquiring {
+        let stop = Rc::new(Stop::default());
+        let lease = match duration::wait(wait_ms) {
+            Ok(wait) => self.promise_of_lease(wait, Rc::clone(&stop)),
+            Err(error) => {
+                let error = error.about(self.lock.key().as_bytes());
+                Promise::reject(&self.shared.link.failure(&error))
+            }
+        };
+        Acquiring { lease, stop }
+    }
+}
+
+/// A lock that is being taken.
+#[wasm_bindgen]
+pub struct Acquiring {
+    lease: Promise,
+    stop: Rc<Stop>,
+}
+
+#[wasm_bindgen]
+impl Acquiring {
+    /// The promise of a lease.
+    #[wasm_bindgen(getter)]
+    pub fn lease(&self) -> Promise {
+        self.lease.clone()
+    }
+
+    /// Rejects the promise with `cancelled`, and undoes what may have been done already.
+    pub fn stop(&self) {
+        self.stop.fire(Wish::Cancelled);
+    }
+}
+
+impl Lock {
+    pub(crate) fn new(shared: Rc<Shared>, key: Key, ttl: LeaseTtl) -> Self {
+        Self {
+            shared,
+            lock: lock::Lock::new(key, ttl),
+        }
+    }
+
+    /// The operation may outlive the promise: a refusal is told at once, what it left behind is undone after that.
+    fn promise_of_lease(&self, wait: Wait, stop: Rc<Stop>) -> Promise {
+        let (shared, lock) = (Rc::clone(&self.shared), self.lock.clone());
+        let mut settle = None;
+        let promise =
+            Promise::new(&mut |resolve, reject| settle = Some(Settle { resolve, reject }));
+        let Some(settle) = settle else { return promise };
+        shared.stop_on_close(&stop);
+        spawn_local(async move {
+            let key = lock.key().as_bytes();
+            let turn = shared.enter(Some(key));
+            if let Err(failure) = &turn {
+                return settle.reject(failure);
+            }
+            if stop.wish().is_some() {
+                let error =
+                    Error::new(Code::Cancelled, "the acquire was cancelled before it began");
+                return settle.reject(&shared.link.failure(&error.about(key)));
+            }
+            let refused = |error: &Error| match (error.code(), stop.wish()) {
+                (Code::Cancelled, Some(Wish::Closed)) => shared.link.failure(&closed(Some(key))),
+                _ => shared.link.failure(error),
+            };
+            let told = Cell::new(false);
+            let tell = |error: &Error| {
+                if !told.replace(true) {
+                    settle.reject(&refused(error));
+                }
+            };
+            let asked = lock.clone();
+            let start: Start = Box::new(move |settings, seed, now| {
+                Acquire::start(asked, wait, settings, seed, now).into()
+            });
+            let mut observe = |task: &Task| {
+                if let Some(error) = task.refusal() {
+                    tell(error);
+                }
+            };
+            match shared.run(start, &stop, &mut observe).await {
+                Ok(Answer::Granted(grant)) if stop.wish().is_some() => {
+                    // It was granted while the wish to stop was on its way: nobody would release it.
+                    tell(&Error::new(Code::Cancelled, "the acquire was cancelled").about(key));
+                    give_back(&shared, &lock, grant).await;
+                }
+                Ok(Answer::Granted(grant)) => {
+                    settle.resolve(Lease::new(Rc::clone(&shared), lock.clone(), grant));
+                }
+                // An acquire ends with nothing else.
+                Ok(_) => {}
+                Err(error) => tell(&error),
+            }
+            drop(turn);
+        });
+        promise
+    }
+}
+
+/// Releases a grant that nobody waits for. If even that fails, its TTL ends it, and nobody is left to be told.
+async fn give_back(shared: &Shared, lock: &lock::Lock, grant: Grant) {
+    let lock = lock.clone();
+    let start: Start = Box::new(move |settings, seed, now| {
+        Release::start(lock, &grant.token, grant.valid_until, settings, seed, now).into()
+    });
+    let _ = shared.run(start, &Stop::default(), &mut |_| ()).await;
+}
+
+/// The two ends of a promise.
+struct Settle {
+    resolve: Function,
+    reject: Function,
+}
+
+impl Settle {
+    fn resolve(&self, lease: Lease) {
+        // A promise's own functions do not throw.
+        let _ = self.resolve.call1(&JsValue::UNDEFINED, &lease.into());
+    }
+
+    fn reject(&self, failure: &JsValue) {
+        let _ = self.reject.call1(&JsValue::UNDEFINED, failure);
+    }
+}

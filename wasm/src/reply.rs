@@ -1,0 +1,85 @@
+//! Commands as JavaScript gets them, and replies as it gives them.
+
+use js_sys::{Array, BigInt, Number, Uint8Array};
+use tallylock_core::error::{Code, Error};
+use tallylock_core::step::{Command, Outcome, Reply, Undelivered};
+use wasm_bindgen::{JsCast, JsValue};
+
+/// The commands as arrays of bytes.
+pub(crate) fn commands(commands: &[Command]) -> Array {
+    commands
+        .iter()
+        .map(|command| {
+            command
+                .iter()
+                .map(|argument| Uint8Array::from(argument.as_ref()))
+                .collect::<Array>()
+        })
+        .collect()
+}
+
+/// One reply a command; a transport that gives something else has delivered nobody knows what.
+pub(crate) fn outcome(replies: &JsValue) -> Outcome {
+    let understood = replies
+        .dyn_ref::<Array>()
+        .and_then(|replies| replies.iter().map(|reply| parse(&reply)).collect());
+    understood.ok_or_else(|| {
+        Undelivered::MaybeSent("the transport answered with something that is no reply".into())
+    })
+}
+
+/// Why there are no replies, in the words of a transport: `sent` is `no`, `refused`, or anything else for `maybe`.
+///
+/// A refusal has either the server's own words or ours.
+pub(crate) fn undelivered(sent: &str, message: String, server_words: Option<&str>) -> Undelivered {
+    match sent {
+        "no" => Undelivered::NotSent(message),
+        "refused" => refused(message, server_words),
+        _ => Undelivered::MaybeSent(message),
+    }
+}
+
+fn refused(message: String, server_words: Option<&str>) -> Undelivered {
+    let Some(words) = server_words else {
+        return Undelivered::Refused(Error::new(Code::Unavailable, message));
+    };
+    let error = Error::from_reply(words);
+    match error.code() {
+        // Not ready yet, or too many connections: a little later it may be different.
+        Code::Unavailable => Undelivered::NotSent(words.into()),
+        Code::Unsupported if words.contains("DB index") => Undelivered::Refused(Error::new(
+            Code::InvalidArgument,
+            format!("the server refuses the database: {words}"),
+        )),
+        _ => Undelivered::Refused(error),
+    }
+}
+
+fn parse(reply: &JsValue) -> Option<Reply> {
+    if reply.is_null() {
+        return Some(Reply::Nil);
+    }
+    if let Some(bytes) = reply.dyn_ref::<Uint8Array>() {
+        return Some(Reply::Text(bytes.to_vec()));
+    }
+    if let Some(text) = reply.as_string() {
+        return Some(Reply::Text(text.into_bytes()));
+    }
+    if let Some(number) = reply.as_f64() {
+        // A number that JavaScript may have rounded is no number of the server's.
+        return Number::is_safe_integer(reply).then_some(Reply::Integer(number as i64));
+    }
+    if let Some(number) = reply.dyn_ref::<BigInt>() {
+        return i64::try_from(number.clone()).ok().map(Reply::Integer);
+    }
+    if let Some(parts) = reply.dyn_ref::<Array>() {
+        return parts
+            .iter()
+            .map(|part| parse(&part))
+            .collect::<Option<_>>()
+            .map(Reply::Array);
+    }
+    reply
+        .dyn_ref::<js_sys::Error>()
+        .map(|error| Reply::Error(error.message().into()))
+}
