@@ -54,6 +54,7 @@ impl CounterSpec {
         Drain {
             key: self.key.clone(),
             ttl: self.ttl,
+            fence: None,
         }
     }
 
