@@ -1,1 +1,0 @@
-//! tallylock-ffi-bindgen

@@ -1,0 +1,78 @@
+//! Locks: acquiring. `ttl_us` is how long the lease lasts unless it is extended, in microseconds.
+
+use std::time::Duration;
+
+use crate::completion::{Outcome, submit};
+use crate::error::CallError;
+use crate::lease::Lease;
+use crate::{argument, registry};
+
+/// Says whether a lock could have this key and TTL, without any I/O.
+///
+/// Fails with `invalid_argument`.
+#[uniffi::export]
+pub fn check_lock(key: &[u8], ttl_us: i64) -> Result<(), CallError> {
+    argument::check_lease_ttl(key, ttl_us)
+}
+
+/// Tries once to take a lock and gives the lease's id, to be freed with `lease_free`.
+///
+/// Fails with `busy` if another holds it, and with `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`, `out_of_memory`,
+/// `unsupported`, `closed`.
+#[uniffi::export]
+pub fn lock_acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<u64, CallError> {
+    Ok(registry::add_lease(acquire(client, key, ttl_us)?, None))
+}
+
+/// `lock_acquire` for languages that can be interrupted before they have seen what it gives: the caller chooses the lease's id, at
+/// least 2^63 and never used before, and can always give it to `lease_abandon`.
+#[uniffi::export]
+pub fn lock_acquire_as(client: u64, lease: u64, key: &[u8], ttl_us: i64) -> Result<(), CallError> {
+    registry::add_lease(acquire(client, key, ttl_us)?, Some(lease));
+    Ok(())
+}
+
+/// Takes a lock in the background, waiting for it at most `wait_us` microseconds (0: one try); a lease comes under `ticket`, to
+/// be freed with `lease_free`. A call that is given up leaves no lock behind.
+///
+/// The error is one of `lock_acquire`; `busy` comes at the end of the wait.
+#[uniffi::export]
+pub fn submit_lock_acquire(client: u64, ticket: u64, key: &[u8], ttl_us: i64, wait_us: i64) -> Result<(), CallError> {
+    submit_acquire(client, ticket, None, key, ttl_us, wait_us)
+}
+
+/// `submit_lock_acquire` with an id for the lease that the caller chose, as in `lock_acquire_as`.
+#[uniffi::export]
+pub fn submit_lock_acquire_as(
+    client: u64,
+    ticket: u64,
+    lease: u64,
+    key: &[u8],
+    ttl_us: i64,
+    wait_us: i64,
+) -> Result<(), CallError> {
+    submit_acquire(client, ticket, Some(lease), key, ttl_us, wait_us)
+}
+
+fn acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<Lease, CallError> {
+    let ttl = argument::ttl(ttl_us)?;
+    let here = registry::client(client)?.here();
+    Ok(Lease::Blocking(here.blocking()?.lock(key, ttl)?.acquire(Duration::ZERO)?))
+}
+
+fn submit_acquire(
+    client: u64,
+    ticket: u64,
+    lease_id: Option<u64>,
+    key: &[u8],
+    ttl_us: i64,
+    wait_us: i64,
+) -> Result<(), CallError> {
+    argument::check_lease_ttl(key, ttl_us)?;
+    let (ttl, wait) = (argument::ttl(ttl_us)?, argument::wait(wait_us)?);
+    let key = key.to_vec();
+    submit(client, ticket, move |here| async move {
+        let lease = here.background().await?.lock(key, ttl)?.acquire(wait).await?;
+        Ok(Outcome::Lease(Lease::Background(lease), lease_id))
+    })
+}

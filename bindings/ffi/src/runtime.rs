@@ -1,0 +1,34 @@
+//! The background runtime: one a process, one thread, started when it is first needed.
+
+use std::future::Future;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::fork::PerProcess;
+
+static RUNTIME: PerProcess<Runtime> = PerProcess::new();
+
+/// Runs a future in the background.
+pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    RUNTIME.get(|_parents| start()).spawn(future)
+}
+
+/// Runs a future and waits for it on the calling thread, which is none of the runtime's.
+pub(crate) fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.get(|_parents| start()).block_on(future)
+}
+
+/// Runs what blocks on a thread of its own, and awaits it in the background.
+pub(crate) async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("the work neither panics nor is it aborted")
+}
+
+fn start() -> Runtime {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("tallylock")
+        .enable_all()
+        .build()
+        .expect("the system lets this process start a thread")
+}
