@@ -17,8 +17,8 @@ say() { echo "bench: $*" >&2; }
 environment=.cache/bench-venv
 requirements=bench/python/requirements.txt
 wheel=$(compgen -G 'target/wheels/tallylock-*.whl') || { say "no wheel in target/wheels: run 'make setup'"; exit 1; }
-jar=$(compgen -G 'bindings/kotlin/target/tallylock-*.jar' | grep -vE -- '-(sources|javadoc)\.jar$') ||
-    { say "no jar in bindings/kotlin/target: run 'make setup'"; exit 1; }
+jar=bindings/kotlin/target/tallylock-0.1.0.jar
+[[ -f $jar ]] || { say "no jar in bindings/kotlin/target: run 'make setup'"; exit 1; }
 [[ -f wasm/npm/dist/node.js ]] || { say "wasm/npm is not built: run 'make setup'"; exit 1; }
 
 say "building the contestants in Rust"
@@ -44,7 +44,10 @@ classes=target/bench-kotlin/.built
 wanted=$(cat "$jar" bench/kotlin/pom.xml bench/kotlin/src/main/kotlin/bench/*.kt | sha256sum)
 if [[ ! -f $classes || $(cat "$classes") != "$wanted" ]]; then
     say "compiling the contestants in Kotlin (Maven fetches Lettuce the first time)"
-    mvn --batch-mode --no-transfer-progress --quiet --file bench/kotlin/pom.xml package
+    maven=(mvn --batch-mode --no-transfer-progress --quiet)
+    # Used as by any program that depends on the library: from the local repository.
+    "${maven[@]}" install:install-file -Dfile="$jar" -DpomFile=bindings/kotlin/pom.xml
+    "${maven[@]}" --file bench/kotlin/pom.xml package
     echo "$wanted" >"$classes"
 fi
 

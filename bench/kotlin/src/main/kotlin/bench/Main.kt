@@ -6,6 +6,8 @@ import kotlin.system.exitProcess
 fun main(arguments: Array<String>) {
     val (name, url, key) = arguments
     when (name) {
+        "tallylock-blocking" -> tallylockBlocking(url, key)
+        "tallylock-suspend" -> tallylockSuspend(url, key)
         "lettuce-blocking" -> lettuceBlocking(url, key)
         "lettuce-suspend" -> lettuceSuspend(url, key)
         else -> {
