@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { connect } from "tallylock";
+import { startProxy } from "./support/proxy.js";
+import { freePort, startServer } from "./support/servers.js";
+
+const TTL = { ttlMs: 60_000 };
+
+test("a URL with a password reaches its database, and the connection has a name", async (t) => {
+  const server = await startServer();
+  t.after(() => server.stop());
+  await server.other.config("SET", "requirepass", "se cret");
+  const client = await connect({ url: `redis://:se%20cret@127.0.0.1:${server.port}/3` });
+  await client.counter("k", TTL).add(1);
+  await server.other.select(3);
+  assert.equal(await server.other.get("k"), "1");
+  assert.match(String(await server.other.client("LIST")), /name=tallylock/);
+  await client.close();
+
+  for (const url of [`redis://:wrong@127.0.0.1:${server.port}`, `redis://127.0.0.1:${server.port}`]) {
+    await assert.rejects(connect({ url }), (error) => {
+      assert.equal(error.code, "forbidden");
+      assert.ok(!error.message.includes("wrong@") && !error.message.includes("se cret"));
+      return true;
+    });
+  }
+  const outside = `redis://:se%20cret@127.0.0.1:${server.port}/99`;
+  await assert.rejects(connect({ url: outside }), { code: "invalid_argument" });
+});
+
+test("an ACL user limited to some keys and without channels can do all", async (t) => {
+  const server = await startServer();
+  t.after(() => server.stop());
+  await server.other.acl("SETUSER", "alice", "on", ">pw", "resetchannels", "~session:*", "+@all", "-client");
+  const client = await connect({ url: `redis://alice:pw@127.0.0.1:${server.port}` });
+  t.after(() => client.close());
+  assert.equal(await client.counter("session:1", TTL).add(2), 2n);
+  const lease = await client.lock("session:lock", TTL).acquire();
+  await lease.extend();
+  await lease.release();
+  await assert.rejects(client.counter("other:1", TTL).add(2), { code: "forbidden", applied: "no", key: "other:1" });
+});
+
+test("a Unix socket", async (t) => {
+  const server = await startServer();
+  t.after(() => server.stop());
+  const client = await connect({ url: `unix://${server.socket}?db=2` });
+  t.after(() => client.close());
+  await client.counter("k", TTL).add(1);
+  await server.other.select(2);
+  assert.equal(await server.other.get("k"), "1");
+});
+
+test("nobody listens: unavailable, at connect and later", async (t) => {
+  const port = await freePort();
+  await assert.rejects(connect({ url: `redis://127.0.0.1:${port}` }), { code: "unavailable", applied: "no" });
+
+  const server = await startServer();
+  const proxy = await startProxy(server.port);
+  const client = await connect({ url: proxy.url, timeoutMs: 400 });
+  t.after(async () => {
+    await client.close();
+    proxy.stop();
+    await server.stop();
+  });
+  await proxy.tell("refuse");
+  await proxy.tell("cut");
+  await assert.rejects(client.counter("k", TTL).add(1), (error) => {
+    assert.ok(["unavailable", "outcome_unknown"].includes(error.code), error.message);
+    return true;
+  });
+  await assert.rejects(client.counter("k", TTL).add(1), { code: "unavailable", applied: "no" });
+  await proxy.tell("accept");
+  const before = BigInt((await server.other.get("k")) ?? 0);
+  assert.equal(await client.counter("k", TTL).add(1), before + 1n);
+});
+
+test("a silent server: nothing is sent twice, and a connection that may be dead gets no further calls", async (t) => {
+  const server = await startServer();
+  const client = await connect({ url: server.url, timeoutMs: 300 });
+  t.after(async () => {
+    await client.close();
+    await server.stop();
+  });
+  const counter = client.counter("k", TTL);
+  assert.equal(await counter.add(1), 1n);
+  server.pause();
+  await assert.rejects(counter.add(1), { code: "outcome_unknown", applied: "maybe" });
+  await assert.rejects(connect({ url: server.url, timeoutMs: 300 }), (error) => {
+    assert.ok(["timeout", "unavailable"].includes(error.code), error.message);
+    return true;
+  });
+  server.resume();
+  const total = await counter.add(1);
+  assert.ok(total === 2n || total === 3n, `${total}`);
+  assert.equal(await counter.read(), total);
+});
+
+describe("options are refused before any I/O", () => {
+  const bad = [
+    "",
+    "secret",
+    "secret@127.0.0.1",
+    "http://user:secret@127.0.0.1",
+    "redis://",
+    "redis://user@h",
+    "redis://:secret@127.0.0.1:port",
+    "redis://:secret@127.0.0.1:99999",
+    "redis://:secret@127.0.0.1/first",
+    "redis://:secret@127.0.0.1/-1",
+    "redis://:secret@127.0.0.1/0?password=secret",
+    "rediss://:secret@127.0.0.1/#insecure",
+    "redis://:%ff@secret",
+    "unix://",
+    "memory://user:secret@h",
+    "memory://",
+  ];
+  for (const url of bad) {
+    test(`URL ${JSON.stringify(url)}`, async () => {
+      await assert.rejects(connect({ url }), (error) => {
+        assert.equal(error.code, "invalid_argument");
+        assert.ok(!error.message.includes("secret"), error.message);
+        return true;
+      });
+    });
+  }
+
+  const transport = { send: () => assert.fail("nothing is sent"), open: () => assert.fail("nothing is opened") };
+  for (const options of [
+    { timeoutMs: 0 },
+    { timeoutMs: Number.NaN },
+    { timeoutMs: -1 },
+    { timeoutMs: "100" },
+    { timeoutMs: 1e15 },
+    { owner: "" },
+    { owner: "two words" },
+    { owner: "x".repeat(65) },
+  ]) {
+    test(JSON.stringify(options), async () => {
+      await assert.rejects(connect({ transport, .../** @type {any} */ (options) }), { code: "invalid_argument" });
+    });
+  }
+});

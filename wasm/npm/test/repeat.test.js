@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { connect } from "tallylock";
+import { startProxy } from "./support/proxy.js";
+import { SERVERS, startServer } from "./support/servers.js";
+
+const TTL = { ttlMs: 60_000 };
+
+/** Each verb: what is there before, the call, and how it ends when its reply is lost. */
+const VERBS = [
+  { verb: "add", call: (c) => c.counter("k", TTL).add(5), unknown: true, left: "15" },
+  { verb: "read", call: (c) => c.counter("k", TTL).read(), gives: 10n, left: "10" },
+  { verb: "drain", call: (c) => c.counter("k", TTL).drain(), unknown: true, left: "0" },
+  { verb: "finish", call: (c) => c.counter("k", TTL).finish(), unknown: true, left: null },
+  { verb: "get", call: async (c) => Buffer.from(await c.value("k").get()).toString(), gives: "10", left: "10" },
+  { verb: "replaceIfPresent", call: (c) => c.value("k").replaceIfPresent("x", TTL), unknown: true, left: "x" },
+  { verb: "touch", call: (c) => c.value("k").touch(TTL), gives: true, left: "10" },
+  { verb: "compareAndSet", call: (c) => c.value("k").compareAndSet("10", "x", TTL), unknown: true, left: "x" },
+];
+
+for (const name of SERVERS) {
+  describe(`a lost reply on ${name}`, () => {
+    let server;
+    let proxy;
+    let client;
+    before(async () => {
+      server = await startServer(name);
+      proxy = await startProxy(server.port);
+      client = await connect({ url: proxy.url });
+      // So that the server knows the scripts, and the request whose reply is lost is the one that counts.
+      for (const { call } of VERBS) {
+        await server.other.set("k", "10", "PX", 60_000);
+        await call(client);
+      }
+      await (await client.lock("warm", TTL).acquire()).extend();
+    });
+    after(async () => {
+      await client.close();
+      proxy.stop();
+      await server.stop();
+    });
+
+    for (const { verb, call, unknown, gives, left } of VERBS) {
+      test(`${verb} is ${unknown ? "not " : ""}repeated`, async () => {
+        await server.other.set("k", "10", "PX", 60_000);
+        const { stats } = await proxy.tell("stats");
+        await proxy.tell("lose 1");
+        if (unknown) {
+          await assert.rejects(call(client), { code: "outcome_unknown", applied: "maybe", key: "k" });
+        } else {
+          assert.equal(await call(client), gives);
+        }
+        assert.equal(await server.other.get("k"), left);
+        const later = (await proxy.tell("stats")).stats;
+        assert.equal(later.lost, stats.lost + 1);
+        assert.equal(evalshas(later) - evalshas(stats), unknown ? 1 : 2);
+      });
+
+      test(`${verb} is sent again if it did not arrive`, async () => {
+        await server.other.set("k", "10", "PX", 60_000);
+        await proxy.tell("cut");
+        await call(client);
+        assert.equal(await server.other.get("k"), left);
+      });
+    }
+
+    test("acquire finds its own lock", async () => {
+      await proxy.tell("lose 1");
+      const lease = await client.lock("own", TTL).acquire();
+      assert.ok(lease.isValid());
+      assert.match(await server.other.get("own"), /^[0-9a-f]{32}\./);
+      await lease.release();
+    });
+
+    test("extend is repeated", async () => {
+      const lease = await client.lock("extended", { ttlMs: 5_000 }).acquire();
+      await proxy.tell("lose 1");
+      await lease.extend(TTL);
+      assert.ok(lease.remainingMs() > 50_000);
+      assert.ok((await server.other.pttl("extended")) > 50_000);
+      await lease.release();
+    });
+
+    test("release is repeated, and finding nothing is a success", async () => {
+      const lease = await client.lock("released", TTL).acquire();
+      await proxy.tell("lose 1");
+      await lease.release();
+      assert.equal(await server.other.exists("released"), 0);
+      await lease.release();
+    });
+
+    test("calls that overlap each get their own answer when the connection is cut", async () => {
+      await server.other.flushdb();
+      const counters = Array.from({ length: 50 }, (_, n) => client.counter(`many:${n}`, TTL));
+      await Promise.all(counters.map((counter, n) => counter.add(n)));
+      await proxy.tell("lose 20");
+      const outcomes = await Promise.allSettled(counters.map((counter, n) => counter.add(n)));
+      for (const [n, outcome] of outcomes.entries()) {
+        const total = BigInt(await server.other.get(`many:${n}`));
+        if (outcome.status === "fulfilled") {
+          assert.equal(outcome.value, total);
+          assert.equal(total, BigInt(2 * n));
+        } else {
+          assert.equal(outcome.reason.code, "outcome_unknown");
+          assert.ok(total === BigInt(n) || total === BigInt(2 * n), `${total} for ${n}`);
+        }
+      }
+      assert.ok(outcomes.some(({ status }) => status === "rejected"));
+    });
+  });
+}
+
+const evalshas = ({ requests }) => requests.evalsha ?? requests.EVALSHA ?? 0;
