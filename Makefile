@@ -65,7 +65,7 @@ test-checks: test-fresh
 	@bash .ci/core-dependencies.sh
 	@bash .ci/file-lengths.sh
 	@python3 .ci/scripts.py
-	@node .ci/wasm-file.mjs
+	@node .ci/wasm-file.mjs --at-most 61440
 	@$(LOGGED) checks $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider .ci/tests
 
 test-rust: test-fresh

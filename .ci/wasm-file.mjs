@@ -1,11 +1,19 @@
 // Checks the built wasm files: they import nothing from `env` (which would be a clock, randomness or I/O that crept in
 // through a C library), and the production one is small enough to load at the edge.
+//
+// usage: node .ci/wasm-file.mjs [--at-most BYTES]    the limit is for the production file, gzipped
 import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 
+const { values } = parseArgs({ options: { "at-most": { type: "string", default: "Infinity" } } });
+const limit = Number(values["at-most"]);
+if (!(limit > 0)) {
+  throw new RangeError(`--at-most: not a number of bytes: ${values["at-most"]}`);
+}
 const dist = new URL("../wasm/npm/dist/", import.meta.url);
 const files = [
-  { name: "production", path: "tallylock_wasm_bg.wasm", gzippedAtMost: 60 * 1024 },
+  { name: "production", path: "tallylock_wasm_bg.wasm", gzippedAtMost: limit },
   { name: "memory", path: "memory/tallylock_wasm_bg.wasm", gzippedAtMost: Infinity },
 ];
 

@@ -22,6 +22,13 @@ if [[ ! -x $wasm_opt ]]; then
     exit 1
 fi
 
+mkdir -p "$stamps"
+# Both builds end in the same file of cargo's: two runs at a time would take each other's.
+if command -v flock >/dev/null; then
+    exec 9>"$stamps/.lock"
+    flock 9
+fi
+
 compiler=$(bash setup/wasm-toolchain.sh)
 say "building the generator of the glue (a minute and a half, once)"
 cargo build -p tallylock-wasm-bindgen
@@ -52,7 +59,7 @@ build() {
     fi
     say "generating the glue and optimising ($name)"
     rm -f "$stamp"
-    mkdir -p "$out" "$stamps"
+    mkdir -p "$out"
     "$generator" --target web --out-dir "$out" --out-name tallylock_wasm "$built"
     "$wasm_opt" -Oz "$out/tallylock_wasm_bg.wasm" -o "$out/.optimised.wasm"
     mv "$out/.optimised.wasm" "$out/tallylock_wasm_bg.wasm"
