@@ -1,7 +1,7 @@
 //! A connection that many operations use at the same time.
 
 use std::io;
-use std::path::Path;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use redis::aio::MultiplexedConnection;
@@ -13,15 +13,15 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use crate::endpoint::{Address, Endpoint};
+use crate::socket::{Look, TRUSTED_FOR, look};
 use crate::{clock, tls, wire};
-
-/// After so many milliseconds without use, the runtime is given the chance to notice that the server has gone.
-const TRUSTED_FOR: u64 = 5;
 
 /// An open connection that has said who it is. It ends with this value.
 pub(crate) struct Connection {
     redis: MultiplexedConnection,
     driver: JoinHandle<()>,
+    /// The same socket, to look at; only the driver reads from it.
+    view: OwnedFd,
     /// A call was given up, and nothing was answered since.
     silent: AtomicBool,
     used_at: AtomicU64,
@@ -35,19 +35,26 @@ impl Connection {
             Undelivered::NotSent(format!("cannot connect to {address}: {error}"))
         };
         let connection = match address {
-            Address::Unix(path) => Self::over(connect_unix(path).await.map_err(not_sent)?).await,
+            Address::Unix(path) => {
+                let socket = UnixStream::connect(path).await.map_err(not_sent)?;
+                let view = view(&socket).map_err(not_sent)?;
+                Self::over(socket, view).await
+            }
             Address::Tcp { host, port } => {
-                Self::over(connect_tcp(host, *port).await.map_err(not_sent)?).await
+                let socket = connect_tcp(host, *port).await.map_err(not_sent)?;
+                let view = view(&socket).map_err(not_sent)?;
+                Self::over(socket, view).await
             }
             Address::Tls { host, port } => {
                 let (connector, name) =
                     (TlsConnector::from(tls::config()?), tls::server_name(host)?);
                 let socket = connect_tcp(host, *port).await.map_err(not_sent)?;
+                let view = view(&socket).map_err(not_sent)?;
                 let stream = connector
                     .connect(name, socket)
                     .await
                     .map_err(|error| tls::undelivered(&error))?;
-                Self::over(stream).await
+                Self::over(stream, view).await
             }
         };
         let unanswered = |error: redis::RedisError| {
@@ -66,7 +73,7 @@ impl Connection {
         Ok(connection)
     }
 
-    async fn over<S>(stream: S) -> RedisResult<Self>
+    async fn over<S>(stream: S, view: OwnedFd) -> RedisResult<Self>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -77,6 +84,7 @@ impl Connection {
         Ok(Self {
             redis,
             driver: tokio::spawn(driver),
+            view,
             silent: AtomicBool::new(false),
             used_at: AtomicU64::new(clock::now().as_millis()),
         })
@@ -84,22 +92,22 @@ impl Connection {
 
     /// Whether a new operation may begin on it.
     pub(crate) fn is_good(&self) -> bool {
-        !self.driver.is_finished() && !self.silent.load(Ordering::Relaxed)
+        !self.driver.is_finished()
+            && !self.silent.load(Ordering::Relaxed)
+            && !self.was_closed_idle()
+    }
+
+    /// Whether the other side has closed it while it was not used: the runtime may not have noticed yet.
+    fn was_closed_idle(&self) -> bool {
+        let idle = clock::now()
+            .as_millis()
+            .saturating_sub(self.used_at.load(Ordering::Relaxed));
+        idle >= TRUSTED_FOR && look(&self.view) == Look::Closed
     }
 
     /// Takes note that a call is waited for no longer: new operations keep away until something is answered.
     pub(crate) fn mark_silent(&self) {
         self.silent.store(true, Ordering::Relaxed);
-    }
-
-    /// Lets the runtime look at a connection that was not used for some time.
-    pub(crate) async fn look(&self) {
-        let idle = clock::now()
-            .as_millis()
-            .saturating_sub(self.used_at.load(Ordering::Relaxed));
-        if idle >= TRUSTED_FOR {
-            tokio::task::yield_now().await;
-        }
     }
 
     /// Sends a call and gives its outcome. Calls go out in the order in which these futures are first polled.
@@ -169,6 +177,6 @@ async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     Ok(socket)
 }
 
-async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
-    UnixStream::connect(path).await
+fn view(socket: &impl AsFd) -> io::Result<OwnedFd> {
+    socket.as_fd().try_clone_to_owned()
 }

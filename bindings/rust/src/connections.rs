@@ -50,16 +50,12 @@ impl Connections {
 
     /// The connection that all share; waits for it no longer than until this moment.
     pub(crate) async fn shared(&self, until: Instant) -> Opened {
-        let mut opening = self.opening();
+        let opening = self.opening();
         let ready = opening.borrow().clone();
-        if let Some(Ok(connection)) = ready {
-            connection.look().await;
-            if connection.is_good() {
-                return Ok(connection);
-            }
-            opening = self.opening();
+        match ready {
+            Some(Ok(connection)) => Ok(connection),
+            _ => self.wait(opening, until).await,
         }
-        self.wait(opening, until).await
     }
 
     /// A connection that nobody else uses until it is [put back](Self::put_back).
@@ -67,7 +63,6 @@ impl Connections {
         loop {
             let idle = self.known().idle.pop();
             let Some(connection) = idle else { break };
-            connection.look().await;
             if connection.is_good() {
                 return Ok(connection);
             }

@@ -126,11 +126,13 @@ impl Endpoint {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tcp = |host: &str, port| match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
+        };
         match self {
-            Self::Tcp { host, port } | Self::Tls { host, port } if host.contains(':') => {
-                write!(f, "[{host}]:{port}")
-            }
-            Self::Tcp { host, port } | Self::Tls { host, port } => write!(f, "{host}:{port}"),
+            Self::Tcp { host, port } => write!(f, "{}", tcp(host, port)),
+            Self::Tls { host, port } => write!(f, "{} (TLS)", tcp(host, port)),
             Self::Unix(path) => write!(f, "{}", path.display()),
         }
     }

@@ -42,6 +42,7 @@ mod lock;
 mod memory;
 mod options;
 mod random;
+mod socket;
 mod spec;
 mod tls;
 mod value;

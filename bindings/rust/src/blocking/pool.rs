@@ -9,12 +9,10 @@ use tallylock_core::time::{Instant, Ttl};
 use super::connection::Connection;
 use crate::clock;
 use crate::endpoint::Endpoint;
+use crate::socket::TRUSTED_FOR;
 
 /// How many unused connections are kept.
 const MOST_IDLE: usize = 16;
-
-/// A connection that was unused for so many milliseconds is looked at before it is used: the server may have gone.
-const TRUSTED_FOR: u64 = 5;
 
 /// Opens connections and keeps those that are not in use.
 pub(super) struct Pool {
@@ -42,7 +40,7 @@ impl Pool {
 
     /// An unused connection that is still good, or a new one, at the longest until this moment.
     pub(super) fn take(&self, until: Instant) -> Result<Connection, Undelivered> {
-        let idle = self.idle.of_this_process();
+        let idle = self.idle.of(std::process::id());
         loop {
             // Not in the condition of a `while let`: the lock would be held while a stale connection is closed.
             let taken = idle.connections().pop();
@@ -62,7 +60,7 @@ impl Pool {
         if !connection.is_settled() {
             return;
         }
-        let mut connections = self.idle.of_this_process().connections();
+        let mut connections = self.idle.of(std::process::id()).connections();
         if connections.len() < MOST_IDLE {
             connections.push((connection, clock::now()));
         }
@@ -70,7 +68,7 @@ impl Pool {
 
     /// Closes the unused connections.
     pub(super) fn clear(&self) {
-        let closed = std::mem::take(&mut *self.idle.of_this_process().connections());
+        let closed = std::mem::take(&mut *self.idle.of(std::process::id()).connections());
         drop(closed);
     }
 
@@ -90,8 +88,8 @@ impl Idle {
         }
     }
 
-    fn of_this_process(&self) -> &Self {
-        let process = std::process::id();
+    /// Those of this process: ours, or those of a child that we have become.
+    fn of(&self, process: u32) -> &Self {
         let mut idle = self;
         while idle.process != process {
             idle = idle.child.get_or_init(|| Box::new(Self::new(process)));
@@ -103,5 +101,25 @@ impl Idle {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_shares_nothing_with_its_parent() {
+        let parent = Idle::new(1);
+        let lock_held_at_the_fork = parent.of(1).connections();
+        let child = parent.of(2);
+        assert!(child.connections().is_empty());
+        assert!(!std::ptr::eq(child, parent.of(1)));
+        assert!(std::ptr::eq(child, parent.of(2)), "it is made once");
+        assert!(
+            !std::ptr::eq(child, parent.of(3)),
+            "nor a grandchild with its"
+        );
+        drop(lock_held_at_the_fork);
     }
 }

@@ -14,6 +14,7 @@ use tallylock_core::time::Instant;
 
 use crate::clock::left_until;
 use crate::endpoint::Address;
+use crate::socket::{Look, look};
 use crate::tls;
 
 /// A connected socket.
@@ -94,14 +95,7 @@ impl Stream {
 
     /// Whether the other side has neither closed the connection nor sent anything.
     pub(super) fn is_quiet(&self) -> bool {
-        use rustix::net::{RecvFlags, recv};
-        let mut byte = [0_u8; 1];
-        let peeked = recv(
-            self.socket.fd(),
-            &mut byte,
-            RecvFlags::PEEK | RecvFlags::DONTWAIT,
-        );
-        matches!(peeked, Err(rustix::io::Errno::WOULDBLOCK))
+        look(self.socket.fd()) == Look::Quiet
     }
 
     fn shake_hands(&mut self, until: Instant) -> io::Result<()> {

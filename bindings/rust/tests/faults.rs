@@ -1,0 +1,175 @@
+//! Servers that restart, stay silent, or whose replies are lost.
+
+mod in_time;
+
+use std::time::Duration;
+
+use in_time::{TIMEOUT, in_time};
+use tallylock::{Applied, Client, Code, Options, blocking};
+use tallylock_testkit::{Proxy, Server, on_each_server};
+
+const TTL: Duration = Duration::from_secs(60);
+
+fn options(url: &str) -> Options {
+    Options::new(url).unwrap().timeout(TIMEOUT).unwrap()
+}
+
+fn proxy_before(server: &Server) -> Proxy {
+    Proxy::before(server.address().parse().unwrap()).unwrap()
+}
+
+on_each_server! {
+    /// The restarted server does not turn the next add into outcome_unknown: it was not sent into a dead connection.
+    fn a_restart_is_not_noticed_by_callers(server: Server) {
+        let mut server = server;
+        let client = blocking::Client::connect(&server.url()).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        assert_eq!(counter.add(1).unwrap(), 1);
+        server.restart();
+        assert_eq!(counter.add(2).unwrap(), 2);
+
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = runtime.block_on(Client::connect(&server.url())).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        assert_eq!(runtime.block_on(counter.add(1)).unwrap(), 3);
+        server.restart();
+        assert_eq!(runtime.block_on(counter.add(2)).unwrap(), 2);
+    }
+
+    fn a_silent_server_is_given_up_in_time(server: Server) {
+        let client = blocking::Client::connect_with(options(&server.url())).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        let lock = client.lock("l", TTL).unwrap();
+        let lease = client.lock("held", TTL).unwrap().acquire(Duration::ZERO).unwrap();
+        counter.add(1).unwrap();
+        server.pause();
+        let error = in_time(|| counter.add(1));
+        assert_eq!((error.code(), error.applied()), (Code::OutcomeUnknown, Applied::Maybe));
+        // The next one gets a new connection, on which nobody says hello: nothing was sent.
+        assert_eq!(in_time(|| counter.add(1)).code(), Code::Unavailable);
+        assert_eq!(in_time(|| counter.read()).code(), Code::Unavailable);
+        assert_eq!(in_time(|| lock.acquire(Duration::ZERO)).code(), Code::Unavailable);
+        assert_eq!(in_time(|| lock.acquire(TIMEOUT)).code(), Code::Unavailable);
+        assert_eq!(in_time(|| lease.extend(TTL)).code(), Code::Unavailable);
+        assert_eq!(in_time(|| lease.release()).code(), Code::Unavailable);
+        server.resume();
+        lease.release().unwrap();
+        assert_eq!(counter.read().unwrap(), Some(2));
+    }
+
+    fn a_silent_server_is_given_up_in_time_by_futures(server: Server) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let client = runtime.block_on(Client::connect_with(options(&server.url()))).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        let lock = client.lock("l", TTL).unwrap();
+        let lease = runtime.block_on(client.lock("held", TTL).unwrap().acquire(Duration::ZERO)).unwrap();
+        runtime.block_on(counter.add(1)).unwrap();
+        server.pause();
+        assert_eq!(in_time(|| runtime.block_on(counter.add(1))).code(), Code::OutcomeUnknown);
+        assert_eq!(in_time(|| runtime.block_on(counter.add(1))).code(), Code::Unavailable);
+        assert_eq!(in_time(|| runtime.block_on(lock.acquire(Duration::ZERO))).code(), Code::Unavailable);
+        assert_eq!(in_time(|| runtime.block_on(lease.extend(TTL))).code(), Code::Unavailable);
+        server.resume();
+        runtime.block_on(lease.release()).unwrap();
+        assert_eq!(runtime.block_on(counter.read()).unwrap(), Some(2));
+    }
+
+    /// The acquire was sent before the server fell silent: its caller is answered in time, and it is undone later.
+    fn a_late_grant_is_undone(server: Server) {
+        let client = blocking::Client::connect_with(options(&server.url())).unwrap();
+        client.lock("other", TTL).unwrap().acquire(Duration::ZERO).unwrap();
+        server.pause();
+        let lock = client.lock("l", TTL).unwrap();
+        assert_eq!(in_time(|| lock.acquire(Duration::ZERO)).code(), Code::Timeout);
+        server.resume();
+        // Sent behind the acquire and its release on the same server, so it sees both done.
+        lock.acquire(Duration::from_secs(5)).unwrap();
+    }
+
+    fn a_late_grant_is_undone_by_futures(server: Server) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let client = runtime.block_on(Client::connect_with(options(&server.url()))).unwrap();
+        runtime.block_on(client.lock("other", TTL).unwrap().acquire(Duration::ZERO)).unwrap();
+        server.pause();
+        let lock = client.lock("l", TTL).unwrap();
+        assert_eq!(in_time(|| runtime.block_on(lock.acquire(Duration::ZERO))).code(), Code::Timeout);
+        server.resume();
+        runtime.block_on(lock.acquire(Duration::from_secs(5))).unwrap();
+    }
+
+    fn a_lost_reply_is_told_truly_and_no_caller_gets_anothers(server: Server) {
+        let proxy = proxy_before(&server);
+        let client = blocking::Client::connect(&proxy.url()).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        assert_eq!(counter.add(1).unwrap(), 1);
+        proxy.lose(1);
+        assert_eq!(counter.add(10).unwrap_err().code(), Code::OutcomeUnknown);
+        assert_eq!(counter.read().unwrap(), Some(11), "it was applied once");
+        proxy.cut_before(1);
+        assert_eq!(counter.add(100).unwrap_err().code(), Code::OutcomeUnknown);
+        proxy.lose(1);
+        assert_eq!(counter.read().unwrap(), Some(11), "a read is repeated");
+        let lock = client.lock("l", TTL).unwrap();
+        lock.acquire(Duration::ZERO).unwrap().release().unwrap();
+        proxy.lose(1);
+        let lease = lock.acquire(Duration::ZERO).unwrap();
+        proxy.lose(1);
+        lease.extend(TTL).unwrap();
+        proxy.lose(1);
+        lease.release().unwrap();
+        let lease = lock.acquire(Duration::ZERO).unwrap();
+        lease.release().unwrap();
+    }
+
+    fn a_late_reply_goes_to_nobody(server: Server) {
+        let proxy = proxy_before(&server);
+        let client = blocking::Client::connect_with(options(&proxy.url())).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        let read = client.counter("other", TTL).unwrap();
+        counter.add(7).unwrap();
+        read.add(1).unwrap();
+        proxy.hold_matching("EVALSHA");
+        assert_eq!(counter.add(7).unwrap_err().code(), Code::OutcomeUnknown);
+        proxy.go();
+        for _ in 0..100 {
+            assert_eq!(read.read().unwrap(), Some(1));
+        }
+        assert_eq!(counter.read().unwrap(), Some(14));
+    }
+
+    /// A connection on which a call timed out is not used for new calls until something is answered on it.
+    fn futures_leave_a_silent_connection(server: Server) {
+        let proxy = proxy_before(&server);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let client = runtime.block_on(Client::connect_with(options(&proxy.url()))).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        assert_eq!(runtime.block_on(counter.add(1)).unwrap(), 1);
+        proxy.hold_matching("EVALSHA");
+        assert_eq!(in_time(|| runtime.block_on(counter.add(1))).code(), Code::OutcomeUnknown);
+        assert_eq!(runtime.block_on(counter.add(1)).unwrap(), 3, "on another connection");
+        assert_eq!(proxy.stats().connections, 2);
+    }
+
+    fn a_big_value_goes_through_in_pieces(server: Server) {
+        let options = Options::new(&server.url()).unwrap().timeout(Duration::from_secs(30)).unwrap();
+        let client = blocking::Client::connect_with(options).unwrap();
+        client.counter("k", TTL).unwrap().add(1).unwrap();
+        let value = client.value("k").unwrap();
+        let big: Vec<u8> = (0..8_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+        assert!(value.replace_if_present(&big, TTL).unwrap());
+        assert!(value.get().unwrap().unwrap() == big);
+    }
+
+    /// What the server did not receive to its last byte it did not execute.
+    fn a_value_that_cannot_be_written_is_not_sent(server: Server) {
+        let client = blocking::Client::connect_with(options(&server.url())).unwrap();
+        client.counter("k", TTL).unwrap().add(1).unwrap();
+        let value = client.value("k").unwrap();
+        let big = vec![b'x'; 16_000_000];
+        server.pause();
+        let error = value.replace_if_present(&big, TTL).unwrap_err();
+        assert_eq!((error.code(), error.applied()), (Code::Unavailable, Applied::No), "{error}");
+        server.resume();
+        assert_eq!(value.get().unwrap().unwrap(), b"1");
+    }
+}
