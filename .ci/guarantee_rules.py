@@ -10,7 +10,7 @@ from pathlib import Path
 
 PROMISE = re.compile(r"^#{2,3} (\d+)\. ", re.MULTILINE)
 NAMED_TEST = re.compile(r"`([\w./-]+\.(?:rs|py|kt|java|js|mjs|ts))::([^`\n]+)`")
-RUST_PASSED = re.compile(r"^test (?:\S+::)?(\S+)(?: - should panic)? \.\.\. ok$", re.MULTILINE)
+RUST_PASSED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. ok$", re.MULTILINE)
 PYTEST_PASSED = re.compile(r"([\w-]+\.py)::(?:\w+::)*(\w+)(?:\[.*\])? PASSED")
 # Node's reporters: `spec` on a terminal (and elsewhere from Node 23 on), else `tap`.
 NODE_SPEC_PASSED = re.compile(r"^\s*✔ (.+?) \([\d.]+ms\)$", re.MULTILINE)
@@ -64,11 +64,16 @@ def passed(logs: Iterable[str], jvm_reports: Iterable[str]) -> Passed:
     """Reads what the runners have left: their output, and the XML files of Maven's."""
     text = COLOUR.sub("", "\n".join(logs))
     return Passed(
-        rust=frozenset(RUST_PASSED.findall(text)),
+        rust=frozenset(name for path in RUST_PASSED.findall(text) for name in rust_names(path)),
         python=frozenset(PYTEST_PASSED.findall(text)),
         jvm=frozenset(test for report in jvm_reports for test in jvm_passed(report)),
         node=frozenset(NODE_SPEC_PASSED.findall(text)) | frozenset(node_tap_passed(text)),
     )
+
+
+def rust_names(path: str) -> list[str]:
+    """Returns what a Rust test may be called by: its function, or the module that `on_each_server!` makes of one."""
+    return path.split("::")[-2:]
 
 
 def node_tap_passed(text: str) -> list[str]:

@@ -43,6 +43,7 @@ def results() -> Passed:
     ("path", "name"),
     [
         ("core/src/counter.rs", "on_valkey"),
+        ("core/src/counter.rs", "keeps_the_ttl"),
         ("bindings/python/tests/test_lock.py", "test_release"),
         ("bindings/python/tests/test_lock.py", "test_wait"),
         ("wasm/npm/test/counter.test.js", "adds exactly"),
