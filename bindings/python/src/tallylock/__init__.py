@@ -1,0 +1,71 @@
+"""TTL-safe billing counters and distributed locks on Redis or Valkey.
+
+```python
+with tallylock.connect("redis://127.0.0.1:6379") as client:
+    seconds = client.counter("session:42:billableSecondsPending", ttl=timedelta(minutes=15))
+    seconds.add(30)
+    with client.lock("invoice:42", ttl=timedelta(seconds=30)).acquire(wait=timedelta(seconds=5)) as lease:
+        lease.ensure(timedelta(seconds=2))
+        seconds.drain()
+```
+
+`tallylock.aio` has the same for asyncio. Calls block the calling thread only, and a client may be shared by threads.
+"""
+
+from tallylock._client import Client, connect
+from tallylock._counter import Counter
+from tallylock._lease import Lease
+from tallylock._lock import Lock
+from tallylock._memory import Memory, MemoryKey
+from tallylock._value import Value
+from tallylock.errors import (
+    AlreadyHeldError,
+    BusyError,
+    CallCancelledError,
+    CallTimeoutError,
+    ClosedError,
+    ConflictError,
+    CounterOverflowError,
+    FencedOffError,
+    ForbiddenError,
+    InvalidArgumentError,
+    LostError,
+    NotAnIntegerError,
+    OutcomeUnknownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    TallylockError,
+    UnavailableError,
+    UnsupportedError,
+    WrongTypeError,
+)
+
+__all__ = [
+    "AlreadyHeldError",
+    "BusyError",
+    "CallCancelledError",
+    "CallTimeoutError",
+    "Client",
+    "ClosedError",
+    "ConflictError",
+    "Counter",
+    "CounterOverflowError",
+    "FencedOffError",
+    "ForbiddenError",
+    "InvalidArgumentError",
+    "Lease",
+    "Lock",
+    "LostError",
+    "Memory",
+    "MemoryKey",
+    "NotAnIntegerError",
+    "OutOfMemoryError",
+    "OutcomeUnknownError",
+    "ReadOnlyError",
+    "TallylockError",
+    "UnavailableError",
+    "UnsupportedError",
+    "Value",
+    "WrongTypeError",
+    "connect",
+]

@@ -1,0 +1,98 @@
+"""The functions of the native library, with their types.
+
+The module that holds them is generated and comes with the wheel only, so this is where their types are written down.
+Durations are microseconds. A ticket names a call in the background, and is chosen by who submits it.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from tallylock._native import tallylock_ffi as _native
+
+CallError: type[Exception] = _native.CallError.Failed
+
+
+class Failure(Protocol):
+    """What a CallError says."""
+
+    code: str
+    reason: str | None
+    key: str | None
+    detail: str
+    applied: str
+
+
+class MemoryKey(Protocol):
+    """A key of the server in memory."""
+
+    key: bytes
+    value: bytes | None
+    ttl_us: int | None
+
+
+# Clients: url, timeout, owner, whether there is no owner.
+connect: Callable[[str, int | None, str | None, bool], int] = _native.connect
+open_client: Callable[[str, int | None, str | None, bool], int] = _native.open
+submit_connect: Callable[[int, int], None] = _native.submit_connect
+close: Callable[[int], None] = _native.close
+client_healed: Callable[[int], int] = _native.client_healed
+client_has_memory: Callable[[int], bool] = _native.client_has_memory
+
+# Checks of what a handle is made with.
+check_counter: Callable[[bytes, int], None] = _native.check_counter
+check_value: Callable[[bytes], None] = _native.check_value
+check_lock: Callable[[bytes, int], None] = _native.check_lock
+
+# Counters: client, key, ttl, fixed, amount.
+counter_add: Callable[[int, bytes, int, bool, int], int] = _native.counter_add
+counter_read: Callable[[int, bytes, int], int | None] = _native.counter_read
+counter_drain: Callable[[int, bytes, int], int | None] = _native.counter_drain
+counter_finish: Callable[[int, bytes, int], int | None] = _native.counter_finish
+submit_counter_add: Callable[[int, int, bytes, int, bool, int], None] = _native.submit_counter_add
+submit_counter_read: Callable[[int, int, bytes, int], None] = _native.submit_counter_read
+submit_counter_drain: Callable[[int, int, bytes, int], None] = _native.submit_counter_drain
+submit_counter_finish: Callable[[int, int, bytes, int], None] = _native.submit_counter_finish
+
+# Values: client, key, expected, value, ttl.
+value_get: Callable[[int, bytes], bytes | None] = _native.value_get
+value_replace_if_present: Callable[[int, bytes, bytes, int], bool] = _native.value_replace_if_present
+value_touch: Callable[[int, bytes, int], bool] = _native.value_touch
+value_compare_and_set: Callable[[int, bytes, bytes, bytes, int], bool] = _native.value_compare_and_set
+submit_value_get: Callable[[int, int, bytes], None] = _native.submit_value_get
+submit_value_replace_if_present: Callable[[int, int, bytes, bytes, int], None] = _native.submit_value_replace_if_present
+submit_value_touch: Callable[[int, int, bytes, int], None] = _native.submit_value_touch
+submit_value_compare_and_set: Callable[[int, int, bytes, bytes, bytes, int], None] = (
+    _native.submit_value_compare_and_set
+)
+
+# Locks: client, lease, key, ttl, wait; the caller chooses the id of the lease, at least 2**63.
+lock_acquire_as: Callable[[int, int, bytes, int], None] = _native.lock_acquire_as
+submit_lock_acquire_as: Callable[[int, int, int, bytes, int, int], None] = _native.submit_lock_acquire_as
+
+# Leases.
+lease_fence: Callable[[int], int] = _native.lease_fence
+lease_remaining_us: Callable[[int], int] = _native.lease_remaining_us
+lease_is_valid: Callable[[int], bool] = _native.lease_is_valid
+lease_ensure: Callable[[int, int], None] = _native.lease_ensure
+lease_extend: Callable[[int, int], None] = _native.lease_extend
+lease_release: Callable[[int], None] = _native.lease_release
+lease_free: Callable[[int], None] = _native.lease_free
+lease_abandon: Callable[[int], None] = _native.lease_abandon
+leases_count: Callable[[], int] = _native.leases_count
+submit_lease_extend: Callable[[int, int, int, int], None] = _native.submit_lease_extend
+submit_lease_release: Callable[[int, int, int], None] = _native.submit_lease_release
+
+# Results of calls in the background, as packed records.
+completions_socket: Callable[[int], int] = _native.completions_socket
+completions_take: Callable[[int], bytes] = _native.completions_take
+ticket_wait: Callable[[int, int, int], bytes] = _native.ticket_wait
+cancel: Callable[[int, int], None] = _native.cancel
+
+# The test face of memory://.
+memory_advance: Callable[[int, int], None] = _native.memory_advance
+memory_keys: Callable[[int], list[MemoryKey]] = _native.memory_keys
+memory_put: Callable[[int, bytes, bytes, int | None], None] = _native.memory_put
+memory_put_other_type: Callable[[int, bytes, int | None], None] = _native.memory_put_other_type
+memory_remove: Callable[[int, bytes], None] = _native.memory_remove
+memory_lose_next_reply: Callable[[int], None] = _native.memory_lose_next_reply
+memory_forget_scripts: Callable[[int], None] = _native.memory_forget_scripts

@@ -1,0 +1,108 @@
+"""Leases, blocking."""
+
+import sys
+from datetime import timedelta
+from types import TracebackType
+
+from tallylock import _ffi
+from tallylock._arguments import from_microseconds, microseconds
+from tallylock._ffi import CallError, lease_free, lease_release
+from tallylock._session import Session
+from tallylock.errors import TallylockError, translated, translating
+
+
+class LeaseState:
+    """What is known of a lease without asking the server."""
+
+    __slots__ = ("_lease_id", "_session", "_ttl_us")
+
+    def __init__(self, session: Session, lease_id: int, ttl_us: int) -> None:
+        """Take over the id of a lease in the native library."""
+        self._lease_id = lease_id
+        self._session = session
+        self._ttl_us = ttl_us
+
+    @property
+    def fence(self) -> int:
+        """The fencing token: larger than that of every earlier lease of this lock.
+
+        The guarantees say under which conditions. LostError in a child made by `fork`.
+        """
+        with translating():
+            return _ffi.lease_fence(self._lease_id)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the lease is still ours by our clock."""
+        with translating():
+            return _ffi.lease_is_valid(self._lease_id)
+
+    def remaining(self) -> timedelta:
+        """Return how long the lease is still ours by our clock; zero if it is not."""
+        with translating():
+            return from_microseconds(_ffi.lease_remaining_us(self._lease_id))
+
+    def ensure(self, margin: timedelta) -> None:
+        """Make sure that the lease is ours for at least `margin` more by our clock; asks no server.
+
+        Raises LostError if not, InvalidArgumentError if `margin` is negative or over 10 years.
+        """
+        with translating():
+            _ffi.lease_ensure(self._lease_id, microseconds(margin))
+
+    def __del__(self) -> None:
+        """Free the id; what was not released ends with its TTL."""
+        lease_free(self._lease_id)
+
+
+class Lease(LeaseState):
+    """The time-limited right to a lock. A context manager: released at the exit.
+
+    It belongs to the process that acquired it: in a child made by `fork` it is lost, and nothing is sent. One that is
+    forgotten is not released but ends with its TTL.
+    """
+
+    __slots__ = ()
+
+    def extend(self, ttl: timedelta | None = None) -> None:
+        """Give the lease another `ttl` from now: the lock's if not given.
+
+        Raises LostError if it is no longer ours, InvalidArgumentError if `ttl` is out of bounds, and what any call that
+        writes may; after those the lease is what it was.
+        """
+        with translating():
+            _ffi.lease_extend(self._lease_id, self._ttl_us if ttl is None else microseconds(ttl))
+
+    def release(self) -> None:
+        """Give the lock back; again is harmless. After an error that is not LostError it can be repeated.
+
+        Raises LostError if it was no longer ours, and what any call that writes may.
+        """
+        try:
+            lease_release(self._lease_id)
+        except CallError as error:
+            raise translated(error) from None
+
+    def __enter__(self) -> "Lease":
+        """Return the lease."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Release the lease; an error of the block is never hidden by one of the release."""
+        try:
+            self.release()
+        except TallylockError as unreleased:
+            if error is None:
+                raise
+            note_unreleased(error, unreleased)
+
+
+def note_unreleased(error: BaseException, unreleased: TallylockError) -> None:
+    """Tell with an error of a block that the lease could not be released after it."""
+    if sys.version_info >= (3, 11):
+        error.add_note(f"the lease was not released: {unreleased}")

@@ -1,0 +1,76 @@
+"""Locks, blocking."""
+
+from datetime import timedelta
+
+from tallylock import _ffi
+from tallylock._arguments import key_bytes, microseconds
+from tallylock._ids import next_lease, next_ticket
+from tallylock._lease import Lease
+from tallylock._outcomes import unpack
+from tallylock._session import Session
+from tallylock.errors import TallylockError, translated, translating
+
+# Signals are handled between two waits of this length.
+_SLICE_MILLIS = 50
+
+
+class Lock:
+    """A lock that one owner has at a time. Each acquire has an owner of its own, also among those of one handle."""
+
+    __slots__ = ("_key", "_session", "_ttl_us")
+
+    def __init__(self, session: Session, key: str | bytes, ttl: timedelta) -> None:
+        """Make a handle; `client.lock` does this."""
+        self._session = session
+        self._key = key_bytes(key)
+        self._ttl_us = microseconds(ttl)
+        with translating():
+            _ffi.check_lock(self._key, self._ttl_us)
+
+    def acquire(self, *, wait: timedelta | None = None) -> Lease:
+        """Take the lock.
+
+        Args:
+            wait: how long to wait for it if another holds it, up to 10 years; not at all if not given. Ctrl-C ends the
+                wait and leaves no lock behind.
+
+        Returns:
+            The lease, to be released. A context manager: released at the exit.
+
+        Raises:
+            BusyError: if another held it until the wait was over.
+            CallTimeoutError, UnavailableError, ForbiddenError, ReadOnlyError, OutOfMemoryError, UnsupportedError,
+                ClosedError: as any call that writes.
+            WrongTypeError: if the key holds another type.
+            InvalidArgumentError: if the wait is negative or too long.
+
+        """
+        lease_id = next_lease()
+        try:
+            if wait:
+                self._wait_for(lease_id, microseconds(wait))
+            else:
+                _ffi.lock_acquire_as(self._session.client_id, lease_id, self._key, self._ttl_us)
+        except _ffi.CallError as error:
+            raise translated(error) from None
+        except BaseException:
+            # Interrupted, perhaps when it was granted already.
+            _ffi.lease_abandon(lease_id)
+            raise
+        return Lease(self._session, lease_id, self._ttl_us)
+
+    def _wait_for(self, lease_id: int, wait_us: int) -> None:
+        client_id, ticket = self._session.client_id, next_ticket()
+        try:
+            _ffi.submit_lock_acquire_as(client_id, ticket, lease_id, self._key, self._ttl_us, wait_us)
+            while not (record := _ffi.ticket_wait(client_id, ticket, _SLICE_MILLIS)):
+                pass
+        except _ffi.CallError:
+            # Refused, or closed meanwhile: nothing is under way.
+            raise
+        except BaseException:
+            _ffi.cancel(client_id, ticket)
+            raise
+        for _, outcome in unpack(record):
+            if isinstance(outcome, TallylockError):
+                raise outcome

@@ -1,0 +1,53 @@
+"""What both faces' clients have in common: an id in the native library, and its end."""
+
+import weakref
+from datetime import timedelta
+from typing import Literal
+
+from tallylock import _ffi
+from tallylock._arguments import optional_microseconds
+from tallylock._memory import Memory
+from tallylock.errors import translating
+
+
+class Session:
+    """A client's id in the native library, closed with this object at the latest."""
+
+    __slots__ = ("__weakref__", "_finalizer", "client_id")
+
+    def __init__(self, client_id: int) -> None:
+        """Take over the id."""
+        self.client_id = client_id
+        self._finalizer = weakref.finalize(self, _ffi.close, client_id)
+        # When the interpreter ends the process does too.
+        self._finalizer.atexit = False
+
+    def close(self) -> None:
+        """Close the client; again is harmless."""
+        self._finalizer()
+
+    def healed(self) -> int:
+        """Return how many counters a drain of this client gave their TTL back."""
+        with translating():
+            return _ffi.client_healed(self.client_id)
+
+    def memory(self) -> Memory | None:
+        """Return the test face if the server is in memory."""
+        with translating():
+            return Memory(self.client_id) if _ffi.client_has_memory(self.client_id) else None
+
+
+def connected(url: str, timeout: timedelta | None, owner: str | Literal[False] | None) -> Session:
+    """Connect on this thread."""
+    with translating():
+        return Session(_ffi.connect(url, *_options(timeout, owner)))
+
+
+def opened(url: str, timeout: timedelta | None, owner: str | Literal[False] | None) -> Session:
+    """Check what a client is opened with, without connecting."""
+    with translating():
+        return Session(_ffi.open_client(url, *_options(timeout, owner)))
+
+
+def _options(timeout: timedelta | None, owner: str | Literal[False] | None) -> tuple[int | None, str | None, bool]:
+    return optional_microseconds(timeout), None if owner is False else owner, owner is False

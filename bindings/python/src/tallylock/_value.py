@@ -1,0 +1,64 @@
+"""Values, blocking."""
+
+from datetime import timedelta
+
+from tallylock._arguments import key_bytes, microseconds
+from tallylock._ffi import (
+    CallError,
+    check_value,
+    value_compare_and_set,
+    value_get,
+    value_replace_if_present,
+    value_touch,
+)
+from tallylock._session import Session
+from tallylock.errors import translated, translating
+
+
+class Value:
+    """A text of any bytes that is changed only where it already is, always together with its TTL.
+
+    Each verb raises WrongTypeError if the key holds another type, and what any call may: CallTimeoutError,
+    UnavailableError, ForbiddenError, UnsupportedError, ClosedError. Those that write also raise OutcomeUnknownError if
+    the reply was lost (`touch` is repeated instead), ReadOnlyError and OutOfMemoryError; InvalidArgumentError if a TTL
+    is not from 1 ms to 10 years.
+    """
+
+    __slots__ = ("_client_id", "_key", "_session")
+
+    def __init__(self, session: Session, key: str | bytes) -> None:
+        """Make a handle; `client.value` does this."""
+        self._session = session
+        self._client_id = session.client_id
+        self._key = key_bytes(key)
+        with translating():
+            check_value(self._key)
+
+    def get(self) -> bytes | None:
+        """Return the value, or None if there is none."""
+        try:
+            return value_get(self._client_id, self._key)
+        except CallError as error:
+            raise translated(error) from None
+
+    def replace_if_present(self, value: str | bytes, *, ttl: timedelta) -> bool:
+        """Replace the value and set its TTL if it is there; return whether it was."""
+        try:
+            return value_replace_if_present(self._client_id, self._key, key_bytes(value), microseconds(ttl))
+        except CallError as error:
+            raise translated(error) from None
+
+    def touch(self, *, ttl: timedelta) -> bool:
+        """Set the TTL of the value if it is there; return whether it was."""
+        try:
+            return value_touch(self._client_id, self._key, microseconds(ttl))
+        except CallError as error:
+            raise translated(error) from None
+
+    def compare_and_set(self, expected: str | bytes, value: str | bytes, *, ttl: timedelta) -> bool:
+        """Replace the value and set its TTL if it is `expected`; return whether it was."""
+        old, new = key_bytes(expected), key_bytes(value)
+        try:
+            return value_compare_and_set(self._client_id, self._key, old, new, microseconds(ttl))
+        except CallError as error:
+            raise translated(error) from None

@@ -1,0 +1,311 @@
+"""The conformance cases: read, checked and run; tests/cases/README.md says what each field means."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+import jsonschema
+from servers import ROOT
+
+import tallylock
+
+CASES = ROOT / "tests" / "cases"
+BAD_CASES = ROOT / "tests" / "cases-bad"
+# All that a case may need; the types of Python can express each.
+NEEDS = {"negative_duration", "big_amount"}
+_LONGEST_REAL_WAIT_MS = 300
+
+Json = dict[str, Any]
+
+
+class CaseRefusedError(Exception):
+    """A file of cases is not of the form that is agreed."""
+
+
+class CaseFailedError(Exception):
+    """A case came out otherwise than it says."""
+
+
+class BlockError(Exception):
+    """What a block raises where a case wants it to."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A key that is there: its text (None for another type) and its remaining milliseconds (None for no TTL)."""
+
+    text: bytes | None
+    ttl_ms: int | None
+
+
+class Place(Protocol):
+    """Where a case runs: what another program does there, and what is there."""
+
+    def plant(self, plant: Json) -> None: ...
+    def remove(self, key: bytes) -> None: ...
+    def advance(self, millis: int) -> None: ...
+    def lose_next_reply(self) -> None: ...
+    def left(self) -> dict[bytes, Left]: ...
+
+
+def read_index() -> Json:
+    """Return the index, after a look at whether it lists each file that is there."""
+    index: Json = json.loads((CASES / "index.json").read_text())
+    for folder, listed, others in ((CASES, "files", {"index.json", "schema.json"}), (BAD_CASES, "bad", set())):
+        there = {path.name for path in folder.glob("*.json")} - others
+        names = {entry["file"] for entry in index[listed]}
+        if there != names:
+            message = f"{folder.name} and the index differ: {sorted(there ^ names)}"
+            raise CaseRefusedError(message)
+    return index
+
+
+def read_cases(text: str) -> list[Json]:
+    """Return the cases of a file; CaseRefusedError if anything in it is not of the agreed form."""
+    document = json.loads(text)
+    try:
+        jsonschema.validate(document, json.loads((CASES / "schema.json").read_text()))
+    except jsonschema.ValidationError as error:
+        raise CaseRefusedError(error.message) from None
+    cases: list[Json] = document["cases"]
+    names = [case["name"] for case in cases]
+    if len(set(names)) < len(names):
+        message = "two cases have the same name"
+        raise CaseRefusedError(message)
+    for case in cases:
+        _check(case)
+    return cases
+
+
+def run(case: Json, client: Any, place: Place) -> None:
+    """Run a case; CaseFailedError if it comes out otherwise than it says."""
+    for plant in case.get("given", ()):
+        place.plant(plant)
+    Run(client, place, {handle["name"]: handle for handle in case["handles"]}).steps(case["steps"])
+    _compare(case["left"], place.left())
+
+
+def text_of(value: str | Json) -> bytes:
+    """Return a text or bytes as a case writes them."""
+    if isinstance(value, str):
+        return value.encode()
+    if "hex" in value:
+        return bytes.fromhex(value["hex"])
+    return str(value["repeat"]).encode() * int(value["times"])
+
+
+def millis(number: float) -> timedelta:
+    """Return a duration as a case writes it."""
+    return timedelta(milliseconds=number)
+
+
+@dataclass
+class Run:
+    """One run of a case: its handles, each opened when it is first used, and its leases."""
+
+    client: Any
+    place: Place
+    declared: dict[str, Json]
+    opened: dict[str, Any] = field(default_factory=dict)
+    leases: dict[str, Any] = field(default_factory=dict)
+
+    def steps(self, steps: list[Json]) -> None:
+        """Do steps one after the other."""
+        for step in steps:
+            self._step(step)
+
+    def _step(self, step: Json) -> None:
+        verb, given = step["do"], step.get("with", {})
+        if verb == "lock.block":
+            self._block(step, given)
+        elif verb == "advance":
+            self.place.advance(given["ms"])
+        elif verb == "plant":
+            self.place.plant(given)
+        elif verb == "remove":
+            self.place.remove(text_of(given["key"]))
+        elif verb == "lose_next_reply":
+            self.place.lose_next_reply()
+        else:
+            with _expecting(step):
+                self._call(step, verb, given)
+
+    def _call(self, step: Json, verb: str, given: Json) -> None:
+        kind, name = verb.split(".")
+        expected = step.get("expect", {})
+        if kind == "lease":
+            self._lease(self.leases[step["on"]], name, given, expected)
+            return
+        handle = self._handle(step["on"])
+        arguments = {key.removesuffix("_ms"): millis(value) for key, value in given.items() if key.endswith("_ms")}
+        match verb:
+            case "lock.acquire":
+                self.leases[step.get("as", "")] = handle.acquire(**arguments)
+                return
+            case "counter.add":
+                result = handle.add(int(given["amount"]))
+            case "value.replace_if_present":
+                result = handle.replace_if_present(text_of(given["value"]), **arguments)
+            case "value.compare_and_set":
+                result = handle.compare_and_set(text_of(given["expected"]), text_of(given["value"]), **arguments)
+            case _:
+                result = getattr(handle, name)(**arguments)
+        if "error" not in step:
+            _same(_plain(next(iter(expected.values()))), _plain_result(result))
+
+    def _lease(self, lease: Any, name: str, given: Json, expected: Json) -> None:
+        match name:
+            case "extend":
+                lease.extend(*(millis(value) for value in given.values()))
+            case "ensure":
+                lease.ensure(millis(given["margin_ms"]))
+            case "release":
+                lease.release()
+            case "remaining":
+                _within(expected["ms"], lease.remaining() / timedelta(milliseconds=1))
+            case "fence" if "is" in expected:
+                _same(int(expected["is"]), lease.fence)
+            case "fence":
+                other = self.leases[expected["above"]].fence
+                if lease.fence <= other:
+                    message = f"the fence {lease.fence} is not above {other}"
+                    raise CaseFailedError(message)
+
+    def _block(self, step: Json, given: Json) -> None:
+        arguments = {"wait": millis(given["wait_ms"])} if "wait_ms" in given else {}
+        raised = BlockError()
+        with _expecting(step):
+            try:
+                with self._handle(step["on"]).acquire(**arguments) as lease:
+                    if "error" in step:
+                        message = "a block was entered that had to be refused"
+                        raise CaseFailedError(message)
+                    self.leases[step.get("as", "")] = lease
+                    self.steps(step.get("inside", []))
+                    if step.get("raises"):
+                        raise raised
+            except BlockError as arrived:
+                if arrived is not raised:
+                    raise
+            else:
+                if step.get("raises"):
+                    message = "an exception of a block did not arrive outside"
+                    raise CaseFailedError(message)
+
+    def _handle(self, name: str) -> Any:
+        if name not in self.opened:
+            handle = self.declared[name]
+            options = {"expiry": handle["expiry"]} if "expiry" in handle else {}
+            if "ttl_ms" in handle:
+                options["ttl"] = millis(handle["ttl_ms"])
+            self.opened[name] = getattr(self.client, handle["kind"])(text_of(handle["key"]), **options)
+        return self.opened[name]
+
+
+@contextmanager
+def _expecting(step: Json) -> Iterator[None]:
+    """Compare an error with the one that a step expects, if any."""
+    expected = step.get("error")
+    try:
+        yield
+    except tallylock.TallylockError as error:
+        if expected is None:
+            message = f"{step['do']}: {error}"
+            raise CaseFailedError(message) from error
+        _same(
+            (expected["code"], expected["applied"], expected.get("reason")), (error.code, error.applied, error.reason)
+        )
+        missing = [text for text in expected.get("mentions", ()) if text not in str(error)]
+        if missing:
+            message = f"the message {error} lacks {missing}"
+            raise CaseFailedError(message) from error
+    else:
+        if expected is not None:
+            message = f"{step['do']}: no error, but {expected} was expected"
+            raise CaseFailedError(message)
+
+
+def _plain(expected: Any) -> object:
+    if expected is None or isinstance(expected, bool):
+        return expected
+    return text_of(expected)
+
+
+def _plain_result(result: object) -> object:
+    # Integers are texts in a case, so that no JSON parser rounds them.
+    if isinstance(result, int) and not isinstance(result, bool):
+        return str(result).encode()
+    return result
+
+
+def _same(expected: object, result: object) -> None:
+    if expected != result or type(expected) is not type(result):
+        message = f"expected {expected!r}, got {result!r}"
+        raise CaseFailedError(message)
+
+
+def _within(bounds: list[int], number: float) -> None:
+    if not bounds[0] <= number <= bounds[1]:
+        message = f"{number} is not within {bounds}"
+        raise CaseFailedError(message)
+
+
+def _compare(expected: list[Json], there: dict[bytes, Left]) -> None:
+    keys = {text_of(left["key"]) for left in expected}
+    if keys != set(there):
+        message = f"keys that are left and keys that are expected differ: {sorted(keys ^ set(there))}"
+        raise CaseFailedError(message)
+    for left in expected:
+        found = there[text_of(left["key"])]
+        if "type" in left:
+            _same(None, found.text)
+        elif "value" in left:
+            _same(text_of(left["value"]), found.text)
+        elif found.text is None or re.search(left["pattern"], found.text.decode()) is None:
+            message = f"{found} does not match {left}"
+            raise CaseFailedError(message)
+        if left["ttl_ms"] is None:
+            _same(None, found.ttl_ms)
+        elif found.ttl_ms is None:
+            message = f"{left['key']} has no TTL"
+            raise CaseFailedError(message)
+        else:
+            _within(left["ttl_ms"], found.ttl_ms)
+
+
+def _check(case: Json) -> None:
+    """Check what the schema can't: names that refer to each other, and what only memory can do."""
+    kinds = {handle["name"]: handle["kind"] for handle in case["handles"]}
+    flat = list(_flat(case["steps"]))
+    leases: set[str] = set()
+    for step in flat:
+        kind, on = step["do"].split(".")[0], step.get("on", "")
+        if on and (on not in leases if kind == "lease" else kinds.get(on) != kind):
+            message = f"{case['name']}: {step['do']} on {on}"
+            raise CaseRefusedError(message)
+        if step["do"] == "lease.fence" and step["expect"].get("above", on) not in leases:
+            message = f"{case['name']}: a fence above that of no lease"
+            raise CaseRefusedError(message)
+        if kind == "lock" and "as" in step:
+            leases.add(step["as"])
+    if case.get("only") != "memory":
+        waited = sum(step["with"]["ms"] for step in flat if step["do"] == "advance")
+        if waited > _LONGEST_REAL_WAIT_MS or any(step["do"] == "lose_next_reply" for step in flat):
+            message = f"{case['name']}: not for a server"
+            raise CaseRefusedError(message)
+
+
+def _flat(steps: list[Json]) -> Iterator[Json]:
+    for step in steps:
+        yield step
+        yield from _flat(step.get("inside", []))
+
+
+def sleep_millis(number: int) -> None:
+    """Really wait, for a server's clock."""
+    time.sleep(number / 1000)

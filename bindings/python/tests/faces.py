@@ -1,0 +1,72 @@
+"""Both faces by one set of words, so that one test runs against each."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import tallylock
+import tallylock.aio
+
+FACES = ("blocking", "asyncio")
+
+
+class Face:
+    """The blocking face, or the one for asyncio with each coroutine run to its end on the spot. A context manager."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._loop = asyncio.new_event_loop() if name == "asyncio" else None
+        self._clients: list[Any] = []
+
+    def connect(self, url: str, **options: Any) -> Any:
+        if self._loop is None:
+            client: Any = tallylock.connect(url, **options)
+        else:
+            client = Awaited(self._loop.run_until_complete(tallylock.aio.connect(url, **options)), self._loop)
+        self._clients.append(client)
+        return client
+
+    def __enter__(self) -> "Face":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self._clients:
+            client.close()
+        if self._loop is not None:
+            # The loop hears that the clients are closed.
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.close()
+
+
+class Awaited:
+    """An object of the face for asyncio whose coroutines are run to their end when they are called."""
+
+    def __init__(self, target: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._target = target
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._target, name)
+        return self._awaiting(found) if inspect.ismethod(found) else found
+
+    def __enter__(self) -> "Awaited":
+        self._loop.run_until_complete(self._target.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._loop.run_until_complete(self._target.__aexit__(kind, error, traceback))
+
+    def _awaiting(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            result = method(*arguments, **named)
+            if inspect.isawaitable(result):
+                result = self._loop.run_until_complete(result)
+            is_ours = type(result).__module__.startswith("tallylock.aio")
+            return Awaited(result, self._loop) if is_ours else result
+
+        return call

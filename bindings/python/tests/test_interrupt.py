@@ -1,0 +1,99 @@
+"""Ctrl-C while a thread waits for a lock: it acts at once, and leaves no lock behind."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from servers import Server
+
+import tallylock
+from tallylock import _ffi
+
+TTL = timedelta(seconds=30)
+WAITER = """
+import sys
+from datetime import timedelta
+import tallylock
+
+lock = tallylock.connect(sys.argv[1]).lock("invoice:42", ttl=timedelta(seconds=30))
+print("waiting", flush=True)
+try:
+    lock.acquire(wait=timedelta(seconds=60))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.stdin.read()
+"""
+
+
+def stays_free(server: Server, key: str) -> bool:
+    """Return whether a key that is not there isn't there for a second, which is longer than any waiter pauses."""
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        if server.plain.exists(key):
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def is_freed(server: Server, key: str) -> bool:
+    """Return whether a key is gone within a time in which everything that is undone is."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        if not server.plain.exists(key):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_ctrl_c_ends_a_wait(server: Server) -> None:
+    holder = tallylock.connect(server.url).lock("invoice:42", ttl=TTL).acquire()
+    with subprocess.Popen(  # noqa: S603 - this very Python
+        [sys.executable, "-c", WAITER, server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as waiter:
+        assert waiter.stdout is not None
+        assert waiter.stdout.readline() == "waiting\n"
+        assert is_waiting_for_another(server)
+        start = time.monotonic()
+        waiter.send_signal(signal.SIGINT)
+        assert waiter.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - start < 2
+        holder.release()
+        assert stays_free(server, "invoice:42")
+        waiter.communicate("", timeout=10)
+
+
+def is_waiting_for_another(server: Server) -> bool:
+    """Return whether, before long, a second connection has asked for the lock."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        asking = [each for each in server.plain.client_list() if each["cmd"] in {"evalsha", "eval"}]
+        if len(asking) > 1:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("wait", [None, timedelta(seconds=5)], ids=["at once", "waiting"])
+def test_ctrl_c_just_after_the_grant_gives_it_back(
+    server: Server, monkeypatch: pytest.MonkeyPatch, wait: timedelta | None
+) -> None:
+    def interrupted(call: Callable[..., object]) -> Callable[..., object]:
+        def called(*arguments: object) -> object:
+            if call(*arguments) != b"":
+                raise KeyboardInterrupt
+            return b""
+
+        return called
+
+    lock = tallylock.connect(server.url).lock("invoice:42", ttl=TTL)
+    before = _ffi.leases_count()
+    name = "lock_acquire_as" if wait is None else "ticket_wait"
+    monkeypatch.setattr(_ffi, name, interrupted(getattr(_ffi, name)))
+    with pytest.raises(KeyboardInterrupt):
+        lock.acquire(wait=wait)
+    assert is_freed(server, "invoice:42")
+    assert _ffi.leases_count() == before

@@ -1,0 +1,107 @@
+"""Each verb with its reply lost, against the repeat table: repeated where harmless, else its outcome is unknown."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from faces import Face
+from servers import FaultProxy, Server
+
+import tallylock
+
+KEY = "session:42:billableSecondsPending"
+TTL = timedelta(minutes=15)
+Verb = Callable[[Any, str], object]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A verb, what is there before, what it gives (a lost reply or not), and what it leaves."""
+
+    verb: Verb
+    before: str | None
+    result: object
+    after: bytes | None
+
+
+def counter(client: Any, key: str) -> Any:
+    return client.counter(key, ttl=TTL)
+
+
+REPEATED = {
+    "read": Row(lambda client, key: counter(client, key).read(), "5", 5, b"5"),
+    "get": Row(lambda client, key: client.value(key).get(), "5", b"5", b"5"),
+    "touch": Row(lambda client, key: client.value(key).touch(ttl=TTL), "5", True, b"5"),
+}
+NOT_REPEATED = {
+    "add": Row(lambda client, key: counter(client, key).add(7), "5", 12, b"12"),
+    "drain": Row(lambda client, key: counter(client, key).drain(), "5", 5, b"0"),
+    "finish": Row(lambda client, key: counter(client, key).finish(), "5", 5, None),
+    "replace_if_present": Row(lambda client, key: client.value(key).replace_if_present("w", ttl=TTL), "5", True, b"w"),
+    "compare_and_set": Row(lambda client, key: client.value(key).compare_and_set("5", "w", ttl=TTL), "5", True, b"w"),
+}
+
+
+def prepare(row: Row, face: Face, server: Server) -> None:
+    """Put there what is there before, and let the server know the verb's script."""
+    for key in ("warm", KEY):
+        server.plain.set(key, row.before or "", px=60_000)
+    assert row.verb(face.connect(server.url), "warm") == row.result
+
+
+@pytest.mark.parametrize("row", REPEATED.values(), ids=REPEATED.keys())
+def test_what_is_harmless_is_repeated(row: Row, face: Face, server: Server, proxy: FaultProxy) -> None:
+    prepare(row, face, server)
+    client = face.connect(proxy.url)
+    proxy.do(f"lose-matching {KEY}")
+    assert row.verb(client, KEY) == row.result
+    proxy.do("await-lost 1")
+    assert server.plain.get(KEY) == row.after
+
+
+@pytest.mark.parametrize("row", NOT_REPEATED.values(), ids=NOT_REPEATED.keys())
+def test_what_is_not_harmless_is_not_repeated(row: Row, face: Face, server: Server, proxy: FaultProxy) -> None:
+    prepare(row, face, server)
+    client = face.connect(proxy.url)
+    proxy.do(f"lose-matching {KEY}")
+    with pytest.raises(tallylock.OutcomeUnknownError) as caught:
+        row.verb(client, KEY)
+    assert (caught.value.applied, caught.value.key) == ("maybe", KEY)
+    proxy.do("await-lost 1")
+    assert server.plain.get(KEY) == row.after
+    # The client is as good as before, and no late reply is taken for another's.
+    assert client.value("warm").touch(ttl=TTL) is (row.after is not None)
+
+
+def test_acquire_extend_and_release_are_repeated(face: Face, server: Server, proxy: FaultProxy) -> None:
+    warm = face.connect(server.url).lock("warm", ttl=TTL).acquire()
+    warm.extend()
+    warm.release()
+    lock = face.connect(proxy.url).lock("invoice:42", ttl=timedelta(seconds=30))
+    proxy.do("lose-matching invoice:42")
+    lease = lock.acquire()
+    proxy.do("await-lost 1")
+    holder = server.plain.get("invoice:42")
+    proxy.do("lose-matching invoice:42")
+    lease.extend(TTL)
+    proxy.do("await-lost 2")
+    assert server.plain.get("invoice:42") == holder
+    assert server.plain.pttl("invoice:42") > 60_000
+    proxy.do("lose-matching invoice:42")
+    lease.release()
+    proxy.do("await-lost 3")
+    assert server.plain.get("invoice:42") is None
+
+
+def test_a_silent_server_ends_a_call_at_its_deadline(face: Face, server: Server, proxy: FaultProxy) -> None:
+    client = face.connect(proxy.url, timeout=timedelta(milliseconds=200))
+    server.plain.set(KEY, "5", px=60_000)
+    proxy.do("hold")
+    with pytest.raises(tallylock.CallTimeoutError):
+        counter(client, KEY).read()
+    with pytest.raises(tallylock.OutcomeUnknownError):
+        counter(client, KEY).add(1)
+    proxy.do("go")
+    assert counter(client, "another").add(1) == 1
