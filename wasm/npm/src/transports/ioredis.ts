@@ -11,7 +11,7 @@ export interface IoredisClient {
   callBuffer(command: string, ...args: (string | Buffer)[]): Promise<unknown>;
   connect(): Promise<void>;
   disconnect(): void;
-  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: string, listener: (...args: never[]) => void): unknown;
   once(event: string, listener: (...args: never[]) => void): unknown;
   off(event: string, listener: (...args: never[]) => void): unknown;
   duplicate(override: {
@@ -50,10 +50,18 @@ export function fromIoredis(client: IoredisClient): Transport {
 class Ioredis implements Transport {
   #client: IoredisClient;
   #isOurs: boolean;
+  /** How to tell those who wait for a reply that it is lost: ioredis forgets them without a word. */
+  #waiting = new Set<(lost: Undelivered) => void>();
+  #closed = () => {
+    for (const tell of this.#waiting) {
+      tell(new Undelivered("maybe", "ioredis lost the connection"));
+    }
+  };
 
   constructor(client: IoredisClient, isOurs: boolean) {
     this.#client = client;
     this.#isOurs = isOurs;
+    client.on("close", this.#closed);
   }
 
   async open(): Promise<void> {
@@ -75,6 +83,7 @@ class Ioredis implements Transport {
   }
 
   close(): void {
+    this.#client.off("close", this.#closed);
     if (this.#isOurs) {
       this.#client.disconnect();
     }
@@ -82,14 +91,24 @@ class Ioredis implements Transport {
 
   async #ask([name, ...words]: Uint8Array[]): Promise<Reply> {
     const args = words.map((word) => Buffer.from(word.buffer, word.byteOffset, word.byteLength));
+    let tell: (lost: Undelivered) => void = () => undefined;
+    const lost = new Promise<never>((_, reject) => {
+      tell = reject;
+    });
+    this.#waiting.add(tell);
     try {
-      return (await this.#client.callBuffer(new TextDecoder().decode(name), ...args)) as Reply;
+      return (await Promise.race([this.#client.callBuffer(String(Buffer.from(name ?? "")), ...args), lost])) as Reply;
     } catch (error) {
+      if (error instanceof Undelivered) {
+        throw error;
+      }
       if (error instanceof Error && error.name === "ReplyError") {
         return error;
       }
       const message = error instanceof Error ? error.message : String(error);
       throw new Undelivered(NOT_WRITTEN.test(message) ? "no" : "maybe", message);
+    } finally {
+      this.#waiting.delete(tell);
     }
   }
 

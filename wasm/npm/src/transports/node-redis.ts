@@ -5,8 +5,14 @@ import { type Reply, type Transport, Undelivered } from "../transport.js";
 export interface NodeRedisClient {
   readonly isReady: boolean;
   readonly isOpen: boolean;
+  on(event: string, listener: () => void): unknown;
+  off(event: string, listener: () => void): unknown;
   // biome-ignore lint/suspicious/noExplicitAny: the type of a client of another package, whose own is far narrower
-  withTypeMapping(mapping: any): { sendCommand(args: Buffer[]): Promise<unknown> };
+  withTypeMapping(mapping: any): Sender;
+}
+
+interface Sender {
+  sendCommand(args: Buffer[], options: { abortSignal: AbortSignal }): Promise<unknown>;
 }
 
 /** RESP's marks for texts, whose bytes must come as they are. */
@@ -16,9 +22,8 @@ const SIMPLE_STRING = 43;
 /**
  * A transport over a node-redis client that you have, connected or connecting; closing it remains yours.
  *
- * node-redis keeps commands while it is not connected; none of ours are given to it then. One that it has not yet written
- * when the connection breaks is written after the reconnect, once: its call ends as `outcome_unknown` if that takes longer
- * than the call's time.
+ * node-redis keeps commands while it is not connected. None of ours are given to it then, and what it has not yet written
+ * when the connection breaks is taken back, so that nothing is executed after its caller was told that it failed.
  */
 export function fromNodeRedis(client: NodeRedisClient): Transport {
   return new NodeRedis(client);
@@ -26,25 +31,49 @@ export function fromNodeRedis(client: NodeRedisClient): Transport {
 
 class NodeRedis implements Transport {
   #client: NodeRedisClient;
-  #inBytes: { sendCommand(args: Buffer[]): Promise<unknown> };
+  #inBytes: Sender;
+  /** How to take commands back that have not been written, by operation. */
+  #unanswered = new Map<AbortController, number>();
+  #takeBack = () => {
+    for (const controller of this.#unanswered.keys()) {
+      controller.abort();
+    }
+  };
 
   constructor(client: NodeRedisClient) {
     this.#client = client;
+    client.on("reconnecting", this.#takeBack);
+    client.on("error", this.#takeBack);
     this.#inBytes = client.withTypeMapping({ [BLOB_STRING]: Buffer, [SIMPLE_STRING]: Buffer });
   }
 
-  send(commands: Uint8Array[][]): Promise<Reply[]> {
+  send(commands: Uint8Array[][], operation: number): Promise<Reply[]> {
     if (!this.#client.isReady) {
       const state = this.#client.isOpen ? "not connected at the moment" : "closed";
       return Promise.reject(new Undelivered("no", `the node-redis client is ${state}`));
     }
-    return Promise.all(commands.map((command) => this.#ask(command)));
+    return Promise.all(commands.map((command) => this.#ask(command, operation)));
   }
 
-  async #ask(words: Uint8Array[]): Promise<Reply> {
+  forget(operation: number): void {
+    for (const [controller, known] of this.#unanswered) {
+      if (known === operation) {
+        controller.abort();
+      }
+    }
+  }
+
+  close(): void {
+    this.#client.off("reconnecting", this.#takeBack);
+    this.#client.off("error", this.#takeBack);
+  }
+
+  async #ask(words: Uint8Array[], operation: number): Promise<Reply> {
+    const controller = new AbortController();
+    this.#unanswered.set(controller, operation);
     try {
       const command = words.map((word) => Buffer.from(word.buffer, word.byteOffset, word.byteLength));
-      return (await this.#inBytes.sendCommand(command)) as Reply;
+      return (await this.#inBytes.sendCommand(command, { abortSignal: controller.signal })) as Reply;
     } catch (error) {
       if (error instanceof Error && isReply(error)) {
         return error;
@@ -52,12 +81,14 @@ class NodeRedis implements Transport {
       const name = error instanceof Error ? error.constructor.name : "";
       const message = error instanceof Error ? error.message : String(error);
       throw new Undelivered(NOT_WRITTEN.includes(name) ? "no" : "maybe", message);
+    } finally {
+      this.#unanswered.delete(controller);
     }
   }
 }
 
-/** The errors of node-redis for a command that it has not taken. */
-const NOT_WRITTEN = ["ClientClosedError", "ClientOfflineError"];
+/** The errors of node-redis for a command that it has not written and will not. */
+const NOT_WRITTEN = ["ClientClosedError", "ClientOfflineError", "AbortError"];
 
 /** Whether it is a server's refusal: node-redis has a class of its own for those, and subclasses of that. */
 function isReply(error: Error): boolean {
