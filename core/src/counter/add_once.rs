@@ -13,6 +13,9 @@ use crate::step::Reply;
 use crate::time::Ttl;
 use crate::twin::{self, Answer, Pttl, View};
 
+/// How long an idempotency key is remembered unless the caller says otherwise: 24 hours, in milliseconds.
+pub const REMEMBERED: u64 = 24 * 3600 * 1000;
+
 /// Adds `amount` to the counter unless it was added under this id before, and sets the counter's TTL in the same step.
 ///
 /// Fails with `conflict` if another amount was added under this id, and with `wrong_type`, `not_an_integer` and
