@@ -1,0 +1,33 @@
+// What runs inside workerd: the package as a Worker imports it, and a socket of the Worker's own.
+import { connect as open } from "cloudflare:sockets";
+import { connect, fromSocket } from "tallylock";
+
+export default {
+  async fetch(_request, env) {
+    const address = { hostname: "127.0.0.1", port: Number(env.SERVER_PORT) };
+    const client = await connect({ transport: fromSocket(() => open(address)) });
+    try {
+      return Response.json(await work(client));
+    } finally {
+      await client.close();
+    }
+  },
+};
+
+async function work(client) {
+  const seconds = client.counter("session:42:billableSecondsPending", { ttlMs: 900_000 });
+  const totals = await Promise.all([seconds.add(30), seconds.add(2n ** 60n), seconds.add(-5)]);
+  const drained = await seconds.drain();
+  const lock = client.lock("invoice:42", { ttlMs: 30_000 });
+  const fences = [];
+  const refused = await lock.using(async (lease) => {
+    fences.push(lease.fence);
+    return lock.acquire({ waitMs: 50 }).catch(({ code }) => code);
+  });
+  await lock.using((lease) => fences.push(lease.fence));
+  const wrong = await Promise.resolve()
+    .then(() => client.counter("", { ttlMs: 1 }))
+    .catch(({ code }) => code);
+  const texts = (list) => list.map(String);
+  return { totals: texts(totals), drained: String(drained), fences: texts(fences), refused, wrong };
+}
