@@ -15,7 +15,9 @@ pub(crate) fn ttl(micros: i64) -> Result<Duration, CallError> {
 
 /// A wait of that many microseconds, or `invalid_argument`.
 pub(crate) fn wait(micros: i64) -> Result<Duration, CallError> {
-    Ok(Duration::from_millis(Wait::from_micros(micros)?.as_millis()))
+    Ok(Duration::from_millis(
+        Wait::from_micros(micros)?.as_millis(),
+    ))
 }
 
 /// Whether these bytes can be a key, or `invalid_argument`.
@@ -34,7 +36,9 @@ pub(crate) fn check_ttl(key: &[u8], micros: i64) -> Result<(), CallError> {
 /// Whether this key and a TTL of that many microseconds go together in a lock, or `invalid_argument`.
 pub(crate) fn check_lease_ttl(key: &[u8], micros: i64) -> Result<(), CallError> {
     Key::new(key)?;
-    Ttl::from_micros(micros).and_then(LeaseTtl::new).map_err(|error| error.about(key))?;
+    Ttl::from_micros(micros)
+        .and_then(LeaseTtl::new)
+        .map_err(|error| error.about(key))?;
     Ok(())
 }
 

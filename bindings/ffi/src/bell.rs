@@ -21,7 +21,11 @@ impl Bell {
             Ok((Self(writer), reader.into_raw_fd()))
         };
         pair().map_err(|error: std::io::Error| {
-            Error::new(Code::Unavailable, format!("the system gives no pair of sockets: {error}")).into()
+            Error::new(
+                Code::Unavailable,
+                format!("the system gives no pair of sockets: {error}"),
+            )
+            .into()
         })
     }
 

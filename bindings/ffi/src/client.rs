@@ -40,7 +40,9 @@ pub fn open(
     owner: Option<String>,
     owner_off: bool,
 ) -> Result<u64, CallError> {
-    Ok(registry::add_client(Client::new(url, timeout_us, owner, owner_off)?))
+    Ok(registry::add_client(Client::new(
+        url, timeout_us, owner, owner_off,
+    )?))
 }
 
 /// Connects a client in the background; the result is nothing, or an error as of `connect`.
@@ -94,22 +96,37 @@ pub(crate) struct Here {
 }
 
 impl Client {
-    fn new(url: String, timeout_us: Option<i64>, owner: Option<String>, owner_off: bool) -> Result<Self, CallError> {
+    fn new(
+        url: String,
+        timeout_us: Option<i64>,
+        owner: Option<String>,
+        owner_off: bool,
+    ) -> Result<Self, CallError> {
         let owner = match (owner, owner_off) {
             (_, true) => Owner::None,
             (Some(label), false) => Owner::Label(label),
             (None, false) => Owner::HostAndPid,
         };
         let timeout = timeout_us.map(argument::ttl).transpose()?;
-        let settings = Settings { url, timeout, owner };
+        let settings = Settings {
+            url,
+            timeout,
+            owner,
+        };
         settings.options()?;
-        Ok(Self { settings, here: PerProcess::new() })
+        Ok(Self {
+            settings,
+            here: PerProcess::new(),
+        })
     }
 
     /// What this client has in this process.
     pub(crate) fn here(&self) -> Arc<Resident<Here>> {
         self.here.get(|_parents| Here {
-            options: self.settings.options().expect("the same settings were good when the client was opened"),
+            options: self
+                .settings
+                .options()
+                .expect("the same settings were good when the client was opened"),
             blocking: OnceLock::new(),
             background: OnceCell::new(),
             completions: Completions::default(),
@@ -132,7 +149,11 @@ impl Settings {
     fn options(&self) -> Result<Options, CallError> {
         let url = if self.url == "memory://" {
             // Both connections of this client, and nobody else's, see the same memory; a child of fork starts with an empty one.
-            format!("memory://client-{}-{}", std::process::id(), registry::next())
+            format!(
+                "memory://client-{}-{}",
+                std::process::id(),
+                registry::next()
+            )
         } else {
             self.url.clone()
         };

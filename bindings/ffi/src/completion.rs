@@ -38,7 +38,10 @@ pub fn completions_take(client: u64) -> Result<Vec<u8>, CallError> {
 /// Fails with `closed`, at once when the client is closed meanwhile.
 #[uniffi::export]
 pub fn completions_wait(client: u64, millis: u64) -> Result<Vec<u8>, CallError> {
-    registry::client(client)?.here().completions.wait(Duration::from_millis(millis))
+    registry::client(client)?
+        .here()
+        .completions
+        .wait(Duration::from_millis(millis))
 }
 
 /// Waits for one ticket's result on the calling thread, at most `millis` milliseconds, and takes its record; empty if it isn't there.
@@ -46,7 +49,10 @@ pub fn completions_wait(client: u64, millis: u64) -> Result<Vec<u8>, CallError> 
 /// Fails with `closed`, at once when the client is closed meanwhile.
 #[uniffi::export]
 pub fn ticket_wait(client: u64, ticket: u64, millis: u64) -> Result<Vec<u8>, CallError> {
-    registry::client(client)?.here().completions.wait_for(ticket, Duration::from_millis(millis))
+    registry::client(client)?
+        .here()
+        .completions
+        .wait_for(ticket, Duration::from_millis(millis))
 }
 
 /// Makes a socket that becomes readable, by one byte, whenever the queue gets its first result. Gives the descriptor of its
@@ -145,10 +151,11 @@ impl Completions {
         if let Some(task) = state.under_way.remove(&ticket) {
             // Dropping the verb's future stops it; what it has to undo outlives it.
             task.abort();
-        } else if let Some(place) = state.done.iter().position(|(done, _)| *done == ticket) {
-            if let Some((_, outcome)) = state.done.remove(place) {
-                discard(outcome);
-            }
+            return;
+        }
+        let place = state.done.iter().position(|(done, _)| *done == ticket);
+        if let Some((_, outcome)) = place.and_then(|place| state.done.remove(place)) {
+            discard(outcome);
         }
     }
 
@@ -158,7 +165,10 @@ impl Completions {
         state.is_closed = true;
         state.bell = None;
         state.under_way.drain().for_each(|(_, task)| task.abort());
-        state.done.drain(..).for_each(|(_, outcome)| discard(outcome));
+        state
+            .done
+            .drain(..)
+            .for_each(|(_, outcome)| discard(outcome));
         self.arrived.notify_all();
     }
 
@@ -203,7 +213,11 @@ impl Completions {
             .arrived
             .wait_timeout_while(self.state(), longest, patient)
             .unwrap_or_else(PoisonError::into_inner);
-        if state.is_closed { Err(closed("client")) } else { Ok(state) }
+        if state.is_closed {
+            Err(closed("client"))
+        } else {
+            Ok(state)
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -244,9 +258,21 @@ fn pack(packed: &mut Vec<u8>, ticket: u64, outcome: Result<Outcome, CallError>) 
             packed.push(4);
             packed.extend(registry::add_lease(lease, id).to_le_bytes());
         }
-        Err(CallError::Failed { code, reason, key, detail, applied }) => {
+        Err(CallError::Failed {
+            code,
+            reason,
+            key,
+            detail,
+            applied,
+        }) => {
             packed.push(5);
-            for text in [code, reason.unwrap_or_default(), key.unwrap_or_default(), detail, applied] {
+            for text in [
+                code,
+                reason.unwrap_or_default(),
+                key.unwrap_or_default(),
+                detail,
+                applied,
+            ] {
                 pack_bytes(packed, text.as_bytes());
             }
         }

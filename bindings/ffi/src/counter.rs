@@ -21,7 +21,13 @@ pub fn check_counter(key: &[u8], ttl_us: i64) -> Result<(), CallError> {
 /// Fails with `wrong_type`, `not_an_integer`, `overflow`, and those of every write: `timeout`, `unavailable`, `outcome_unknown`,
 /// `read_only`, `forbidden`, `out_of_memory`, `unsupported`, `closed`.
 #[uniffi::export]
-pub fn counter_add(client: u64, key: &[u8], ttl_us: i64, fixed: bool, amount: i64) -> Result<i64, CallError> {
+pub fn counter_add(
+    client: u64,
+    key: &[u8],
+    ttl_us: i64,
+    fixed: bool,
+    amount: i64,
+) -> Result<i64, CallError> {
     with_counter(client, key, ttl_us, |counter| {
         let counter = if fixed { counter.fixed() } else { counter };
         counter.add(amount)
@@ -66,20 +72,41 @@ pub fn submit_counter_add(
 
 /// `counter_read` in the background; an integer or nothing comes under `ticket`.
 #[uniffi::export]
-pub fn submit_counter_read(client: u64, ticket: u64, key: &[u8], ttl_us: i64) -> Result<(), CallError> {
-    submit_with_counter(client, ticket, key, ttl_us, |counter| async move { Ok(counter.read().await?.into()) })
+pub fn submit_counter_read(
+    client: u64,
+    ticket: u64,
+    key: &[u8],
+    ttl_us: i64,
+) -> Result<(), CallError> {
+    submit_with_counter(client, ticket, key, ttl_us, |counter| async move {
+        Ok(counter.read().await?.into())
+    })
 }
 
 /// `counter_drain` in the background; an integer or nothing comes under `ticket`.
 #[uniffi::export]
-pub fn submit_counter_drain(client: u64, ticket: u64, key: &[u8], ttl_us: i64) -> Result<(), CallError> {
-    submit_with_counter(client, ticket, key, ttl_us, |counter| async move { Ok(counter.drain().await?.into()) })
+pub fn submit_counter_drain(
+    client: u64,
+    ticket: u64,
+    key: &[u8],
+    ttl_us: i64,
+) -> Result<(), CallError> {
+    submit_with_counter(client, ticket, key, ttl_us, |counter| async move {
+        Ok(counter.drain().await?.into())
+    })
 }
 
 /// `counter_finish` in the background; an integer or nothing comes under `ticket`.
 #[uniffi::export]
-pub fn submit_counter_finish(client: u64, ticket: u64, key: &[u8], ttl_us: i64) -> Result<(), CallError> {
-    submit_with_counter(client, ticket, key, ttl_us, |counter| async move { Ok(counter.finish().await?.into()) })
+pub fn submit_counter_finish(
+    client: u64,
+    ticket: u64,
+    key: &[u8],
+    ttl_us: i64,
+) -> Result<(), CallError> {
+    submit_with_counter(client, ticket, key, ttl_us, |counter| async move {
+        Ok(counter.finish().await?.into())
+    })
 }
 
 /// Runs a verb on the calling thread.

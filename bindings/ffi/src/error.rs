@@ -48,5 +48,9 @@ pub(crate) fn closed(what: &str) -> CallError {
 
 /// The lease belongs to the process that forked this one.
 pub(crate) fn forked() -> CallError {
-    Error::new(Code::Lost(Reason::Forked), "the process that forked this one holds the lease").into()
+    Error::new(
+        Code::Lost(Reason::Forked),
+        "the process that forked this one holds the lease",
+    )
+    .into()
 }

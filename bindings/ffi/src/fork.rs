@@ -33,7 +33,9 @@ impl<T> PerProcess<T> {
 
     /// The value of this process if it was made already.
     pub(crate) fn peek(&self) -> Option<Arc<Resident<T>>> {
-        self.0.load_full().filter(|resident| resident.process == std::process::id())
+        self.0
+            .load_full()
+            .filter(|resident| resident.process == std::process::id())
     }
 
     #[cold]
@@ -43,8 +45,11 @@ impl<T> PerProcess<T> {
         process: u32,
         make: impl FnOnce(Option<Arc<Resident<T>>>) -> T,
     ) -> Arc<Resident<T>> {
-        let made = Arc::new(Resident { process, value: make(present.clone()) });
-        let found = self.0.compare_and_swap(&present, Some(Arc::clone(&made)));
+        let fresh = Arc::new(Resident {
+            process,
+            value: make(present.clone()),
+        });
+        let found = self.0.compare_and_swap(&present, Some(Arc::clone(&fresh)));
         let was_replaced = match (&*found, &present) {
             (None, None) => true,
             (Some(found), Some(present)) => Arc::ptr_eq(found, present),
@@ -53,16 +58,19 @@ impl<T> PerProcess<T> {
         if was_replaced {
             // The parent's value is kept for ever: dropping it would close the parent's sessions and join its threads.
             std::mem::forget(present);
-            return made;
+            return fresh;
         }
         // Another thread of this process was faster; what it made is as good.
-        found.as_ref().map_or(made, Arc::clone)
+        found.as_ref().map_or(fresh, Arc::clone)
     }
 }
 
 impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
-        let left = self.0.swap(None).filter(|resident| resident.process != std::process::id());
+        let left = self
+            .0
+            .swap(None)
+            .filter(|resident| resident.process != std::process::id());
         // The parent's again.
         std::mem::forget(left);
     }

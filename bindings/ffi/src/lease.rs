@@ -81,7 +81,12 @@ pub fn leases_count() -> u64 {
 
 /// `lease_extend` in the background; nothing comes under `ticket` of `client`.
 #[uniffi::export]
-pub fn submit_lease_extend(client: u64, ticket: u64, lease: u64, ttl_us: i64) -> Result<(), CallError> {
+pub fn submit_lease_extend(
+    client: u64,
+    ticket: u64,
+    lease: u64,
+    ttl_us: i64,
+) -> Result<(), CallError> {
     let (lease, ttl) = (registry::lease(lease)?, argument::ttl(ttl_us)?);
     submit(client, ticket, move |_here| async move {
         lease.extend_in_background(ttl).await?;

@@ -37,7 +37,13 @@ pub fn lock_acquire_as(client: u64, lease: u64, key: &[u8], ttl_us: i64) -> Resu
 ///
 /// The error is one of `lock_acquire`; `busy` comes at the end of the wait.
 #[uniffi::export]
-pub fn submit_lock_acquire(client: u64, ticket: u64, key: &[u8], ttl_us: i64, wait_us: i64) -> Result<(), CallError> {
+pub fn submit_lock_acquire(
+    client: u64,
+    ticket: u64,
+    key: &[u8],
+    ttl_us: i64,
+    wait_us: i64,
+) -> Result<(), CallError> {
     submit_acquire(client, ticket, None, key, ttl_us, wait_us)
 }
 
@@ -57,7 +63,9 @@ pub fn submit_lock_acquire_as(
 fn acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<Lease, CallError> {
     let ttl = argument::ttl(ttl_us)?;
     let here = registry::client(client)?.here();
-    Ok(Lease::Blocking(here.blocking()?.lock(key, ttl)?.acquire(Duration::ZERO)?))
+    Ok(Lease::Blocking(
+        here.blocking()?.lock(key, ttl)?.acquire(Duration::ZERO)?,
+    ))
 }
 
 fn submit_acquire(
@@ -72,7 +80,12 @@ fn submit_acquire(
     let (ttl, wait) = (argument::ttl(ttl_us)?, argument::wait(wait_us)?);
     let key = key.to_vec();
     submit(client, ticket, move |here| async move {
-        let lease = here.background().await?.lock(key, ttl)?.acquire(wait).await?;
+        let lease = here
+            .background()
+            .await?
+            .lock(key, ttl)?
+            .acquire(wait)
+            .await?;
         Ok(Outcome::Lease(Lease::Background(lease), lease_id))
     })
 }

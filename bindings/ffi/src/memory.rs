@@ -46,14 +46,23 @@ pub fn memory_keys(client: u64) -> Result<Vec<MemoryKey>, CallError> {
 
 /// Puts a text there as another program would, without a TTL if none is given.
 #[uniffi::export]
-pub fn memory_put(client: u64, key: &[u8], value: &[u8], ttl_us: Option<i64>) -> Result<(), CallError> {
+pub fn memory_put(
+    client: u64,
+    key: &[u8],
+    value: &[u8],
+    ttl_us: Option<i64>,
+) -> Result<(), CallError> {
     let ttl = ttl_us.map(argument::ttl).transpose()?;
     Ok(memory(client)?.put(key, value, ttl)?)
 }
 
 /// Puts a key of another type there as another program would, without a TTL if none is given.
 #[uniffi::export]
-pub fn memory_put_other_type(client: u64, key: &[u8], ttl_us: Option<i64>) -> Result<(), CallError> {
+pub fn memory_put_other_type(
+    client: u64,
+    key: &[u8],
+    ttl_us: Option<i64>,
+) -> Result<(), CallError> {
     let ttl = ttl_us.map(argument::ttl).transpose()?;
     Ok(memory(client)?.put_other_type(key, ttl)?)
 }
@@ -81,6 +90,16 @@ pub fn memory_forget_scripts(client: u64) -> Result<(), CallError> {
 
 fn memory(client: u64) -> Result<Memory, CallError> {
     let client = registry::client(client)?;
-    let memory = if client.has_memory() { client.here().blocking()?.memory() } else { None };
-    memory.ok_or_else(|| Error::new(Code::Unsupported, "only a client of memory:// has this test face").into())
+    let memory = if client.has_memory() {
+        client.here().blocking()?.memory()
+    } else {
+        None
+    };
+    memory.ok_or_else(|| {
+        Error::new(
+            Code::Unsupported,
+            "only a client of memory:// has this test face",
+        )
+        .into()
+    })
 }

@@ -35,7 +35,11 @@ pub(crate) fn add_client(client: Client) -> u64 {
 }
 
 pub(crate) fn client(id: u64) -> Result<Arc<Client>, CallError> {
-    CLIENTS.load().get(&id).map(Arc::clone).ok_or_else(|| closed("client"))
+    CLIENTS
+        .load()
+        .get(&id)
+        .map(Arc::clone)
+        .ok_or_else(|| closed("client"))
 }
 
 pub(crate) fn remove_client(id: u64) -> Option<Arc<Client>> {
@@ -63,7 +67,9 @@ pub(crate) fn lease(id: u64) -> Result<Arc<Lease>, CallError> {
     let mut parents = leases.parents.as_ref();
     while let Some(leases) = parents {
         // A thread that this process doesn't have may hold the lock for ever.
-        let Ok(held) = leases.held.try_lock() else { return Err(forked()) };
+        let Ok(held) = leases.held.try_lock() else {
+            return Err(forked());
+        };
         if let Some(lease) = held.get(&id) {
             return Ok(Arc::clone(lease));
         }
@@ -83,7 +89,10 @@ pub(crate) fn count_leases() -> u64 {
 }
 
 fn own_leases() -> Arc<Resident<Leases>> {
-    LEASES.get(|parents| Leases { held: Mutex::default(), parents })
+    LEASES.get(|parents| Leases {
+        held: Mutex::default(),
+        parents,
+    })
 }
 
 impl Leases {

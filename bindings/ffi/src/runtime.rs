@@ -10,7 +10,9 @@ use crate::fork::PerProcess;
 static RUNTIME: PerProcess<Runtime> = PerProcess::new();
 
 /// Runs a future in the background.
-pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+pub(crate) fn spawn<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> JoinHandle<T> {
     RUNTIME.get(|_parents| start()).spawn(future)
 }
 
@@ -21,7 +23,9 @@ pub(crate) fn wait_for<T>(future: impl Future<Output = T>) -> T {
 
 /// Runs what blocks on a thread of its own, and awaits it in the background.
 pub(crate) async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("the work neither panics nor is it aborted")
+    tokio::task::spawn_blocking(work)
+        .await
+        .expect("the work neither panics nor is it aborted")
 }
 
 fn start() -> Runtime {

@@ -29,7 +29,12 @@ pub fn value_get(client: u64, key: &[u8]) -> Result<Option<Vec<u8>>, CallError> 
 /// Fails with `wrong_type`, and those of every write: `timeout`, `unavailable`, `outcome_unknown`, `read_only`, `forbidden`,
 /// `out_of_memory`, `unsupported`, `closed`.
 #[uniffi::export]
-pub fn value_replace_if_present(client: u64, key: &[u8], value: &[u8], ttl_us: i64) -> Result<bool, CallError> {
+pub fn value_replace_if_present(
+    client: u64,
+    key: &[u8],
+    value: &[u8],
+    ttl_us: i64,
+) -> Result<bool, CallError> {
     let ttl = argument::ttl(ttl_us)?;
     with_value(client, key, |found| found.replace_if_present(value, ttl))
 }
@@ -51,7 +56,9 @@ pub fn value_compare_and_set(
     ttl_us: i64,
 ) -> Result<bool, CallError> {
     let ttl = argument::ttl(ttl_us)?;
-    with_value(client, key, |found| found.compare_and_set(expected, value, ttl))
+    with_value(client, key, |found| {
+        found.compare_and_set(expected, value, ttl)
+    })
 }
 
 /// `value_get` in the background; bytes or nothing come under `ticket`.
@@ -79,9 +86,16 @@ pub fn submit_value_replace_if_present(
 
 /// `value_touch` in the background; a truth comes under `ticket`.
 #[uniffi::export]
-pub fn submit_value_touch(client: u64, ticket: u64, key: &[u8], ttl_us: i64) -> Result<(), CallError> {
+pub fn submit_value_touch(
+    client: u64,
+    ticket: u64,
+    key: &[u8],
+    ttl_us: i64,
+) -> Result<(), CallError> {
     let ttl = argument::ttl(ttl_us)?;
-    submit_with_value(client, ticket, key, move |found| async move { Ok(Outcome::Truth(found.touch(ttl).await?)) })
+    submit_with_value(client, ticket, key, move |found| async move {
+        Ok(Outcome::Truth(found.touch(ttl).await?))
+    })
 }
 
 /// `value_compare_and_set` in the background; a truth comes under `ticket`.
@@ -96,7 +110,9 @@ pub fn submit_value_compare_and_set(
 ) -> Result<(), CallError> {
     let (expected, value, ttl) = (expected.to_vec(), value.to_vec(), argument::ttl(ttl_us)?);
     submit_with_value(client, ticket, key, move |found| async move {
-        Ok(Outcome::Truth(found.compare_and_set(expected, value, ttl).await?))
+        Ok(Outcome::Truth(
+            found.compare_and_set(expected, value, ttl).await?,
+        ))
     })
 }
 
