@@ -27,11 +27,11 @@ pub(crate) async fn acquire(client: &Client, lock: LockSpec, wait: Wait) -> Resu
         let client = client.clone();
         async move {
             let mut answer = Some(answer);
-            let stop = async {
+            let cancelled = async {
                 // Nothing is ever sent: the sender's drop is the message.
                 let _ = caller_is_gone.await;
             };
-            let result = drive(operation, step, &way, &way, stop, |acquire| {
+            let result = drive(operation, step, &way, &way, cancelled, |acquire| {
                 client.backend().observe(acquire);
                 if let Some(refusal) = acquire.refusal() {
                     reply(&mut answer, Err(refusal.clone()));

@@ -126,9 +126,13 @@ impl Endpoint {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tcp = |host: &str, port| match host.contains(':') {
-            true => format!("[{host}]:{port}"),
-            false => format!("{host}:{port}"),
+        let tcp = |host: &str, port| {
+            let (open, close) = if host.contains(':') {
+                ("[", "]")
+            } else {
+                ("", "")
+            };
+            format!("{open}{host}{close}:{port}")
         };
         match self {
             Self::Tcp { host, port } => write!(f, "{}", tcp(host, port)),

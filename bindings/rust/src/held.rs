@@ -118,7 +118,7 @@ impl Held {
             Err(error) => {
                 match error.code() {
                     Code::Lost(_) if matches!(known.state, State::Ours) => {
-                        known.state = State::Lost(error.clone())
+                        known.state = State::Lost(error.clone());
                     }
                     Code::Lost(_) | Code::OutcomeUnknown => {}
                     _ => known.valid_until = before,

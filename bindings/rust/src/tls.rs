@@ -1,5 +1,6 @@
 //! TLS by rustls: the system's root certificates, and ring chosen by name, so that no other crate's choice matters.
 
+use std::fmt::Display;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
@@ -59,7 +60,7 @@ fn load() -> Result<ClientConfig, Undelivered> {
     Ok(config)
 }
 
-fn refused(why: String) -> Undelivered {
+fn refused(why: impl Display) -> Undelivered {
     Undelivered::Refused(Error::new(Code::Unavailable, format!("TLS: {why}")))
 }
 

@@ -146,7 +146,7 @@ async fn an_async_with_lock_releases_whatever_happens() {
             .unwrap()
             .release()
             .await
-            .unwrap()
+            .unwrap();
     };
 
     let failure = lock.with_lock(Duration::ZERO, async |_| {

@@ -180,7 +180,6 @@ impl Client {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "it is drive_blocking's")]
     fn run_in_memory<O: Operation>(
         &self,
         server: &Arc<Server>,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 
 use tallylock_core::drive::{BlockingClock, BlockingTransport};
@@ -164,7 +164,11 @@ impl BlockingClock for MemorySleeper<'_> {
     fn sleep_until(&self, until: Instant) {
         let mut sleep = std::pin::pin!(self.0.sleep_until(until));
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        while let Poll::Pending = sleep.as_mut().poll(&mut Context::from_waker(&waker)) {
+        while sleep
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+        {
             thread::park();
         }
     }

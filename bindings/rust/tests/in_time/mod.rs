@@ -18,7 +18,7 @@ pub(crate) fn in_time<T>(call: impl FnOnce() -> Result<T, Error>) -> Error {
     let control = thread::spawn(|| {
         let begun = Instant::now();
         thread::sleep(TIMEOUT);
-        begun.elapsed() - TIMEOUT
+        begun.elapsed().saturating_sub(TIMEOUT)
     });
     let begun = Instant::now();
     let result = call();
@@ -26,7 +26,7 @@ pub(crate) fn in_time<T>(call: impl FnOnce() -> Result<T, Error>) -> Error {
     let machine = control.join().expect("a thread that only sleeps");
     let error = result.err().expect("a failure");
     assert!(
-        elapsed >= TIMEOUT - Duration::from_millis(5),
+        elapsed + Duration::from_millis(5) >= TIMEOUT,
         "too early: {elapsed:?}, {error}"
     );
     // A future has two threads to wait for, and the control measures one of the moments only.
