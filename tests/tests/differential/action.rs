@@ -218,7 +218,14 @@ impl Action {
                 )
             }
             Self::Read(key) => single(side, Read { key }),
-            Self::Drain(key, ttl) => single(side, Drain { key, ttl, fence: None }),
+            Self::Drain(key, ttl) => single(
+                side,
+                Drain {
+                    key,
+                    ttl,
+                    fence: None,
+                },
+            ),
             Self::Finish(key) => single(side, Finish { key }),
             Self::Open(key, id, ttl) => open(side, known, key, id, ttl),
             Self::Commit(key, id, amount) => {

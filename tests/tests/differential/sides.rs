@@ -94,7 +94,9 @@ impl Side for Pair<'_> {
             let why = format!("to {call:?}\n  the twin says {twin:?}\n  the script {script:?}");
             return Err(TestCaseError::fail(why));
         }
-        script.iter().for_each(|reply| note(reply, self.met));
+        for reply in &script {
+            note(reply, self.met);
+        }
         // The server's own reply goes on: its errors are the ones to be read.
         Ok(Ok(script))
     }

@@ -1,0 +1,204 @@
+//! The two public faces of the Rust client behind one trait, so that one runner drives both.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tallylock::{Error, Memory, blocking};
+
+/// Why a block of code ended early: an error of the client, or the runner's own exception.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    Refused(Error),
+    /// What the runner raised inside a block.
+    Raised,
+    /// A step inside a block did not do what the case expects.
+    Failed(String),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// A client, its handles and their verbs.
+pub(crate) trait Face: Sized {
+    type Counter;
+    type Value;
+    type Lock: Clone;
+    type Lease;
+
+    async fn connect(url: &str) -> Self;
+    fn memory(&self) -> Option<Memory>;
+    async fn pause(&self, time: Duration);
+    fn counter(&self, key: &[u8], ttl: Duration, is_fixed: bool) -> Result<Self::Counter, Error>;
+    fn value(&self, key: &[u8]) -> Result<Self::Value, Error>;
+    fn lock(&self, key: &[u8], ttl: Duration) -> Result<Self::Lock, Error>;
+
+    async fn add(counter: &Self::Counter, amount: i64) -> Result<i64, Error>;
+    async fn read(counter: &Self::Counter) -> Result<Option<i64>, Error>;
+    async fn drain(counter: &Self::Counter) -> Result<Option<i64>, Error>;
+    async fn finish(counter: &Self::Counter) -> Result<Option<i64>, Error>;
+
+    async fn get(value: &Self::Value) -> Result<Option<Vec<u8>>, Error>;
+    async fn replace_if_present(
+        value: &Self::Value,
+        bytes: &[u8],
+        ttl: Duration,
+    ) -> Result<bool, Error>;
+    async fn touch(value: &Self::Value, ttl: Duration) -> Result<bool, Error>;
+    async fn compare_and_set(
+        value: &Self::Value,
+        expected: &[u8],
+        bytes: &[u8],
+        ttl: Duration,
+    ) -> Result<bool, Error>;
+
+    async fn acquire(lock: &Self::Lock, wait: Duration) -> Result<Self::Lease, Error>;
+    async fn with_lock(
+        lock: &Self::Lock,
+        wait: Duration,
+        body: impl AsyncFnOnce(&Self::Lease) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped>;
+    async fn extend(lease: &Self::Lease, ttl: Duration) -> Result<(), Error>;
+    async fn release(lease: &Self::Lease) -> Result<(), Error>;
+    fn fence(lease: &Self::Lease) -> u64;
+    fn remaining(lease: &Self::Lease) -> Duration;
+    fn ensure(lease: &Self::Lease, margin: Duration) -> Result<(), Error>;
+}
+
+/// What both faces spell alike; `$wait` is `.await` for the one and nothing for the other.
+macro_rules! verbs {
+    ([$($wait:tt)*], $client:ty, $counter:ty, $value:ty, $lock:ty, $lease:ty) => {
+        type Counter = $counter;
+        type Value = $value;
+        type Lock = $lock;
+        type Lease = $lease;
+
+        async fn connect(url: &str) -> Self {
+            <$client>::connect(url)$($wait)*.expect("a client")
+        }
+
+        fn memory(&self) -> Option<Memory> {
+            self.memory()
+        }
+
+        fn counter(&self, key: &[u8], ttl: Duration, is_fixed: bool) -> Result<$counter, Error> {
+            let counter = self.counter(key, ttl)?;
+            // Sliding is what a counter is unless told otherwise.
+            Ok(if is_fixed { counter.fixed() } else { counter })
+        }
+
+        fn value(&self, key: &[u8]) -> Result<$value, Error> {
+            self.value(key)
+        }
+
+        fn lock(&self, key: &[u8], ttl: Duration) -> Result<$lock, Error> {
+            self.lock(key, ttl)
+        }
+
+        async fn add(counter: &$counter, amount: i64) -> Result<i64, Error> {
+            counter.add(amount)$($wait)*
+        }
+
+        async fn read(counter: &$counter) -> Result<Option<i64>, Error> {
+            counter.read()$($wait)*
+        }
+
+        async fn drain(counter: &$counter) -> Result<Option<i64>, Error> {
+            counter.drain()$($wait)*
+        }
+
+        async fn finish(counter: &$counter) -> Result<Option<i64>, Error> {
+            counter.finish()$($wait)*
+        }
+
+        async fn get(value: &$value) -> Result<Option<Vec<u8>>, Error> {
+            value.get()$($wait)*
+        }
+
+        async fn replace_if_present(value: &$value, bytes: &[u8], ttl: Duration) -> Result<bool, Error> {
+            value.replace_if_present(bytes, ttl)$($wait)*
+        }
+
+        async fn touch(value: &$value, ttl: Duration) -> Result<bool, Error> {
+            value.touch(ttl)$($wait)*
+        }
+
+        async fn compare_and_set(value: &$value, expected: &[u8], bytes: &[u8], ttl: Duration) -> Result<bool, Error> {
+            value.compare_and_set(expected, bytes, ttl)$($wait)*
+        }
+
+        async fn acquire(lock: &$lock, wait: Duration) -> Result<$lease, Error> {
+            lock.acquire(wait)$($wait)*
+        }
+
+        async fn extend(lease: &$lease, ttl: Duration) -> Result<(), Error> {
+            lease.extend(ttl)$($wait)*
+        }
+
+        async fn release(lease: &$lease) -> Result<(), Error> {
+            lease.release()$($wait)*
+        }
+
+        fn fence(lease: &$lease) -> u64 {
+            lease.fence()
+        }
+
+        fn remaining(lease: &$lease) -> Duration {
+            lease.remaining()
+        }
+
+        fn ensure(lease: &$lease, margin: Duration) -> Result<(), Error> {
+            lease.ensure(margin)
+        }
+    };
+}
+
+impl Face for tallylock::Client {
+    verbs!([.await], Self, tallylock::Counter, tallylock::Value, tallylock::Lock, tallylock::Lease);
+
+    async fn pause(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    async fn with_lock(
+        lock: &Self::Lock,
+        wait: Duration,
+        body: impl AsyncFnOnce(&Self::Lease) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        lock.with_lock(wait, body).await
+    }
+}
+
+impl Face for blocking::Client {
+    verbs!(
+        [],
+        Self,
+        blocking::Counter,
+        blocking::Value,
+        blocking::Lock,
+        blocking::Lease
+    );
+
+    async fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    async fn with_lock(
+        lock: &Self::Lock,
+        wait: Duration,
+        body: impl AsyncFnOnce(&Self::Lease) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        lock.with_lock(wait, |lease| at_once(body(lease)))
+    }
+}
+
+/// The output of a future that waits for nothing, as every one of the blocking face is.
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a blocking call has given its thread away"),
+    }
+}

@@ -1,0 +1,464 @@
+//! The files of cases, as `cases/README.md` describes them. What the format does not have is refused.
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Index {
+    pub(crate) files: Vec<Listed>,
+    pub(crate) bad: Vec<Bad>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Listed {
+    pub(crate) file: String,
+    pub(crate) cases: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bad {
+    pub(crate) file: String,
+    pub(crate) must: Must,
+    pub(crate) because: String,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Must {
+    #[serde(rename = "be refused")]
+    BeRefused,
+    #[serde(rename = "fail")]
+    Fail,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    #[serde(rename = "about")]
+    _about: String,
+    pub(crate) cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) why: String,
+    pub(crate) only: Option<Only>,
+    #[serde(default)]
+    pub(crate) needs: Vec<Need>,
+    #[serde(default)]
+    pub(crate) given: Vec<Plant>,
+    pub(crate) handles: Vec<Handle>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) left: Vec<Left>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Only {
+    Memory,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Need {
+    NegativeDuration,
+    BigAmount,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Handle {
+    Counter {
+        name: String,
+        key: Text,
+        ttl_ms: f64,
+        expiry: Option<Expiry>,
+    },
+    Value {
+        name: String,
+        key: Text,
+    },
+    Lock {
+        name: String,
+        key: Text,
+        ttl_ms: f64,
+    },
+}
+
+impl Handle {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Counter { name, .. } | Self::Value { name, .. } | Self::Lock { name, .. } => name,
+        }
+    }
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Expiry {
+    Sliding,
+    Fixed,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Plant {
+    Text(PlantText),
+    List(PlantList),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlantText {
+    pub(crate) key: Text,
+    pub(crate) value: Bytes,
+    #[serde(deserialize_with = "present")]
+    pub(crate) ttl_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlantList {
+    pub(crate) key: Text,
+    #[serde(rename = "type")]
+    _type: OtherType,
+    #[serde(deserialize_with = "present")]
+    pub(crate) ttl_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OtherType {
+    List,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Left {
+    pub(crate) key: Text,
+    pub(crate) value: Option<Bytes>,
+    pub(crate) pattern: Option<String>,
+    #[serde(rename = "type")]
+    pub(crate) other: Option<OtherType>,
+    #[serde(deserialize_with = "present")]
+    pub(crate) ttl_ms: Option<[u64; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "do", deny_unknown_fields)]
+pub(crate) enum Step {
+    #[serde(rename = "counter.add")]
+    Add(Call<Amount, Total>),
+    #[serde(rename = "counter.read")]
+    Read(Call<Nothing, MaybeTotal>),
+    #[serde(rename = "counter.drain")]
+    Drain(Call<Nothing, MaybeAmount>),
+    #[serde(rename = "counter.finish")]
+    Finish(Call<Nothing, MaybeAmount>),
+    #[serde(rename = "value.get")]
+    Get(Call<Nothing, MaybeValue>),
+    #[serde(rename = "value.replace_if_present")]
+    Replace(Call<ValueAndTtl, Done>),
+    #[serde(rename = "value.touch")]
+    Touch(Call<Ttl, Done>),
+    #[serde(rename = "value.compare_and_set")]
+    CompareAndSet(Call<Comparison, Done>),
+    #[serde(rename = "lock.acquire")]
+    Acquire(Acquire),
+    #[serde(rename = "lock.block")]
+    Block(Block),
+    #[serde(rename = "lease.extend")]
+    Extend(Call<MaybeTtl, Never>),
+    #[serde(rename = "lease.release")]
+    Release(Call<Nothing, Never>),
+    #[serde(rename = "lease.fence")]
+    Fence(Told<Fence>),
+    #[serde(rename = "lease.remaining")]
+    Remaining(Told<Remaining>),
+    #[serde(rename = "lease.ensure")]
+    Ensure(Call<Margin, Never>),
+    #[serde(rename = "advance")]
+    Advance { with: Advance },
+    #[serde(rename = "plant")]
+    Plant { with: Plant },
+    #[serde(rename = "remove")]
+    Remove { with: Remove },
+    #[serde(rename = "lose_next_reply")]
+    LoseNextReply {},
+}
+
+/// A verb on a handle or a lease, its arguments, and its result or error.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound = "W: Arguments, E: DeserializeOwned")]
+pub(crate) struct Call<W, E> {
+    pub(crate) on: String,
+    #[serde(default = "W::none_given", deserialize_with = "given")]
+    with: Option<W>,
+    pub(crate) expect: Option<E>,
+    pub(crate) error: Option<Fault>,
+}
+
+impl<W: Arguments, E> Call<W, E> {
+    /// The arguments.
+    ///
+    /// # Panics
+    /// If they are missing, which a checked case does not.
+    pub(crate) fn with(&self) -> &W {
+        self.with.as_ref().expect("the format was checked")
+    }
+
+    /// Whether the verb cannot do without arguments, and has none.
+    pub(crate) fn lacks_arguments(&self) -> bool {
+        self.with.is_none()
+    }
+}
+
+/// What is told of a lease without a way to fail.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Told<E> {
+    pub(crate) on: String,
+    pub(crate) expect: E,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Acquire {
+    pub(crate) on: String,
+    #[serde(rename = "as")]
+    pub(crate) lease: Option<String>,
+    #[serde(default)]
+    pub(crate) with: MaybeWait,
+    pub(crate) error: Option<Fault>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Block {
+    pub(crate) on: String,
+    #[serde(rename = "as")]
+    pub(crate) lease: Option<String>,
+    #[serde(default)]
+    pub(crate) with: MaybeWait,
+    pub(crate) inside: Vec<Step>,
+    pub(crate) raises: bool,
+    pub(crate) error: Option<Fault>,
+}
+
+/// What a verb is given.
+pub(crate) trait Arguments: DeserializeOwned {
+    /// What it is given if `with` is missing; nothing if it cannot do without.
+    fn none_given() -> Option<Self>;
+}
+
+macro_rules! arguments {
+    ($($name:ident, $none_given:expr, { $($field:ident: $type:ty),* })+) => {$(
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name { $(pub(crate) $field: $type),* }
+
+        impl Arguments for $name {
+            fn none_given() -> Option<Self> {
+                $none_given
+            }
+        }
+    )+};
+}
+
+arguments! {
+    Nothing, Some(Self {}), {}
+    Amount, None, { amount: Integer }
+    Ttl, None, { ttl_ms: f64 }
+    MaybeTtl, Some(Self { ttl_ms: None }), { ttl_ms: Option<f64> }
+    ValueAndTtl, None, { value: Bytes, ttl_ms: f64 }
+    Comparison, None, { expected: Bytes, value: Bytes, ttl_ms: f64 }
+    Margin, None, { margin_ms: f64 }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MaybeWait {
+    pub(crate) wait_ms: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Advance {
+    pub(crate) ms: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Remove {
+    pub(crate) key: Text,
+}
+
+/// A verb that returns nothing has no result to expect.
+#[derive(Deserialize)]
+pub(crate) enum Never {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Total {
+    pub(crate) total: Integer,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MaybeTotal {
+    #[serde(deserialize_with = "present")]
+    pub(crate) total: Option<Integer>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MaybeAmount {
+    #[serde(deserialize_with = "present")]
+    pub(crate) amount: Option<Integer>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MaybeValue {
+    #[serde(deserialize_with = "present")]
+    pub(crate) value: Option<Bytes>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Done {
+    pub(crate) done: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Fence {
+    Above(String),
+    Is(Integer),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Remaining {
+    pub(crate) ms: [u64; 2],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fault {
+    pub(crate) code: String,
+    pub(crate) applied: Applied,
+    pub(crate) reason: Option<String>,
+    #[serde(default)]
+    pub(crate) mentions: Vec<String>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Applied {
+    No,
+    Maybe,
+}
+
+impl Applied {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Maybe => "maybe",
+        }
+    }
+}
+
+/// A whole number as text, which may be beyond 64 bits.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Integer(pub(crate) String);
+
+impl<'de> Deserialize<'de> for Integer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digits = text.strip_prefix('-').unwrap_or(&text);
+        let plain = !digits.is_empty()
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0');
+        if text == "0" || plain {
+            return Ok(Self(text));
+        }
+        Err(D::Error::custom(format!("{text:?} is no whole number")))
+    }
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(untagged)]
+pub(crate) enum Text {
+    Plain(String),
+    Repeated(Repeated),
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Repeated {
+    repeat: String,
+    times: usize,
+}
+
+impl Text {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Plain(text) => text.clone().into_bytes(),
+            Self::Repeated(Repeated { repeat, times }) => repeat.repeat(*times).into_bytes(),
+        }
+    }
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(untagged)]
+pub(crate) enum Bytes {
+    Text(Text),
+    Hex(Hex),
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hex {
+    #[serde(deserialize_with = "pairs_of_digits")]
+    hex: Vec<u8>,
+}
+
+impl Bytes {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.bytes(),
+            Self::Hex(Hex { hex }) => hex.clone(),
+        }
+    }
+}
+
+/// A field that must be there, if only as null.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Option::deserialize(deserializer)
+}
+
+fn given<'de, D: Deserializer<'de>, W: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<W>, D::Error> {
+    W::deserialize(deserializer).map(Some)
+}
+
+fn pairs_of_digits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let pair = |pair: &[u8]| {
+        std::str::from_utf8(pair)
+            .ok()
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    };
+    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
+    bytes
+        .filter(|_| text.len() % 2 == 0)
+        .ok_or_else(|| D::Error::custom(format!("{text:?} is no hex")))
+}

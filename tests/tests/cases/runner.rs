@@ -1,0 +1,308 @@
+//! Runs one case and says what is not as the case expects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tallylock::Error;
+
+use crate::face::{Face, Stopped};
+use crate::format::{Acquire, Block, Bytes, Case, Expiry, Fence, Handle, Step};
+use crate::judge::{compare_left, fault, is, maybe, silent};
+use crate::stage::Stage;
+
+/// Runs a case and compares what is left.
+pub(crate) async fn run<F: Face>(case: &Case, client: &F, stage: &Stage<'_>) -> Result<(), String> {
+    for plant in &case.given {
+        stage.plant(plant);
+    }
+    let mut runner = Runner {
+        client,
+        stage,
+        handles: &case.handles,
+        leases: BTreeMap::new(),
+    };
+    runner.steps(&case.steps, None).await?;
+    compare_left(&case.left, &stage.left())
+}
+
+struct Runner<'a, F: Face> {
+    client: &'a F,
+    stage: &'a Stage<'a>,
+    handles: &'a [Handle],
+    /// The leases that were acquired, by name, each with its lock's TTL.
+    leases: BTreeMap<String, (F::Lease, Duration)>,
+}
+
+/// The lease of the block that a step is inside of; blocks in a block have theirs around them.
+struct Inside<'a, L> {
+    name: Option<&'a str>,
+    lease: &'a L,
+    ttl: Duration,
+    outer: Option<&'a Inside<'a, L>>,
+}
+
+impl<F: Face> Runner<'_, F> {
+    async fn steps(
+        &mut self,
+        steps: &[Step],
+        inside: Option<&Inside<'_, F::Lease>>,
+    ) -> Result<(), String> {
+        for (place, step) in steps.iter().enumerate() {
+            // Boxed, since a block has steps of its own.
+            let ended = Box::pin(self.step(step, inside)).await;
+            ended.map_err(|why| format!("step {}: {why}", place + 1))?;
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one arm a verb, and nothing else")]
+    async fn step(
+        &mut self,
+        step: &Step,
+        inside: Option<&Inside<'_, F::Lease>>,
+    ) -> Result<(), String> {
+        match step {
+            Step::Add(call) => {
+                let amount: i64 = call.with().amount.0.parse().expect("an amount of 64 bits");
+                let total = async { F::add(&self.counter(&call.on)?, amount).await }.await;
+                call.judge(total, |total, expect| is(&expect.total, total))
+            }
+            Step::Read(call) => {
+                let total = async { F::read(&self.counter(&call.on)?).await }.await;
+                call.judge(total, |total, expect| maybe(expect.total.as_ref(), total))
+            }
+            Step::Drain(call) => {
+                let amount = async { F::drain(&self.counter(&call.on)?).await }.await;
+                call.judge(amount, |amount, expect| {
+                    maybe(expect.amount.as_ref(), amount)
+                })
+            }
+            Step::Finish(call) => {
+                let amount = async { F::finish(&self.counter(&call.on)?).await }.await;
+                call.judge(amount, |amount, expect| {
+                    maybe(expect.amount.as_ref(), amount)
+                })
+            }
+            Step::Get(call) => {
+                let bytes = async { F::get(&self.value(&call.on)?).await }.await;
+                call.judge(bytes, |bytes, expect| {
+                    bytes == expect.value.as_ref().map(Bytes::bytes)
+                })
+            }
+            Step::Replace(call) => {
+                let (bytes, ttl) = (call.with().value.bytes(), millis(call.with().ttl_ms));
+                let done =
+                    async { F::replace_if_present(&self.value(&call.on)?, &bytes, ttl).await }
+                        .await;
+                call.judge(done, |done, expect| done == expect.done)
+            }
+            Step::Touch(call) => {
+                let ttl = millis(call.with().ttl_ms);
+                let done = async { F::touch(&self.value(&call.on)?, ttl).await }.await;
+                call.judge(done, |done, expect| done == expect.done)
+            }
+            Step::CompareAndSet(call) => {
+                let with = call.with();
+                let (expected, bytes, ttl) = (
+                    with.expected.bytes(),
+                    with.value.bytes(),
+                    millis(with.ttl_ms),
+                );
+                let done = async {
+                    F::compare_and_set(&self.value(&call.on)?, &expected, &bytes, ttl).await
+                }
+                .await;
+                call.judge(done, |done, expect| done == expect.done)
+            }
+            Step::Acquire(step) => self.acquire(step).await,
+            Step::Block(step) => self.block(step, inside).await,
+            Step::Extend(call) => {
+                let (lease, lock_ttl) = self.lease(&call.on, inside);
+                let ttl = call.with().ttl_ms.map_or(lock_ttl, millis);
+                silent(F::extend(lease, ttl).await, call.error.as_ref())
+            }
+            Step::Release(call) => silent(
+                F::release(self.lease(&call.on, inside).0).await,
+                call.error.as_ref(),
+            ),
+            Step::Ensure(call) => {
+                let margin = millis(call.with().margin_ms);
+                silent(
+                    F::ensure(self.lease(&call.on, inside).0, margin),
+                    call.error.as_ref(),
+                )
+            }
+            Step::Fence(told) => {
+                let fence = F::fence(self.lease(&told.on, inside).0);
+                let is_so = match &told.expect {
+                    Fence::Above(other) => fence > F::fence(self.lease(other, inside).0),
+                    Fence::Is(number) => number.0 == fence.to_string(),
+                };
+                if is_so {
+                    Ok(())
+                } else {
+                    Err(format!("the fence is {fence}"))
+                }
+            }
+            Step::Remaining(told) => {
+                let remaining = F::remaining(self.lease(&told.on, inside).0).as_millis();
+                let [least, most] = told.expect.ms.map(u128::from);
+                if (least..=most).contains(&remaining) {
+                    Ok(())
+                } else {
+                    Err(format!("{remaining} ms are left"))
+                }
+            }
+            Step::Advance { with } => {
+                self.advance(Duration::from_millis(with.ms)).await;
+                Ok(())
+            }
+            Step::Plant { with } => {
+                self.stage.plant(with);
+                Ok(())
+            }
+            Step::Remove { with } => {
+                self.stage.remove(&with.key.bytes());
+                Ok(())
+            }
+            Step::LoseNextReply {} => match self.stage {
+                Stage::Memory(memory) => {
+                    memory.lose_next_reply();
+                    Ok(())
+                }
+                Stage::Server(_) => unreachable!("the format keeps such a case from a server"),
+            },
+        }
+    }
+
+    async fn acquire(&mut self, step: &Acquire) -> Result<(), String> {
+        let wait = millis(step.with.wait_ms.unwrap_or(0.0));
+        let acquired = async {
+            let (lock, ttl) = self.lock(&step.on)?;
+            Ok((F::acquire(&lock, wait).await?, ttl))
+        };
+        match (acquired.await, &step.lease, &step.error) {
+            (Ok(lease), Some(name), _) => {
+                self.leases.insert(name.clone(), lease);
+                Ok(())
+            }
+            (Ok(_), None, _) => Err("the lock was acquired".to_owned()),
+            (Err(error), _, expected) => fault(&error, expected.as_ref()),
+        }
+    }
+
+    async fn block(
+        &mut self,
+        step: &Block,
+        outer: Option<&Inside<'_, F::Lease>>,
+    ) -> Result<(), String> {
+        let wait = millis(step.with.wait_ms.unwrap_or(0.0));
+        let (lock, ttl) = match self.lock(&step.on) {
+            Ok(lock) => lock,
+            Err(error) => return fault(&error, step.error.as_ref()),
+        };
+        let mut has_run = false;
+        let ended = F::with_lock(&lock, wait, async |lease| {
+            has_run = true;
+            let inside = Inside {
+                name: step.lease.as_deref(),
+                lease,
+                ttl,
+                outer,
+            };
+            self.steps(&step.inside, Some(&inside))
+                .await
+                .map_err(Stopped::Failed)?;
+            if step.raises {
+                Err(Stopped::Raised)
+            } else {
+                Ok(())
+            }
+        });
+        match (ended.await, &step.error) {
+            (Err(Stopped::Failed(why)), _) => Err(format!("inside, {why}")),
+            (Err(Stopped::Refused(error)), Some(_)) if has_run => {
+                Err(format!("it was entered, and then: {error}"))
+            }
+            (Err(Stopped::Refused(error)), expected) => fault(&error, expected.as_ref()),
+            (_, Some(expected)) => Err(format!("{} is expected", expected.code)),
+            (Err(Stopped::Raised), None) if step.raises => Ok(()),
+            (Ok(()), None) if !step.raises => Ok(()),
+            (ended, None) => Err(format!(
+                "it raises: {}, and it ended with {ended:?}",
+                step.raises
+            )),
+        }
+    }
+
+    async fn advance(&self, time: Duration) {
+        match self.stage {
+            Stage::Memory(memory) => memory.advance(time),
+            Stage::Server(_) => self.client.pause(time).await,
+        }
+    }
+
+    fn counter(&self, name: &str) -> Result<F::Counter, Error> {
+        match self.handle(name) {
+            Handle::Counter {
+                key,
+                ttl_ms,
+                expiry,
+                ..
+            } => self.client.counter(
+                &key.bytes(),
+                millis(*ttl_ms),
+                *expiry == Some(Expiry::Fixed),
+            ),
+            _ => unreachable!("the format was checked"),
+        }
+    }
+
+    fn value(&self, name: &str) -> Result<F::Value, Error> {
+        match self.handle(name) {
+            Handle::Value { key, .. } => self.client.value(&key.bytes()),
+            _ => unreachable!("the format was checked"),
+        }
+    }
+
+    fn lock(&self, name: &str) -> Result<(F::Lock, Duration), Error> {
+        match self.handle(name) {
+            Handle::Lock { key, ttl_ms, .. } => {
+                let ttl = millis(*ttl_ms);
+                Ok((self.client.lock(&key.bytes(), ttl)?, ttl))
+            }
+            _ => unreachable!("the format was checked"),
+        }
+    }
+
+    fn handle(&self, name: &str) -> &Handle {
+        self.handles
+            .iter()
+            .find(|handle| handle.name() == name)
+            .expect("the format was checked")
+    }
+
+    fn lease<'l>(
+        &'l self,
+        name: &str,
+        inside: Option<&'l Inside<'l, F::Lease>>,
+    ) -> (&'l F::Lease, Duration) {
+        let mut around = inside;
+        while let Some(inside) = around {
+            if inside.name == Some(name) {
+                return (inside.lease, inside.ttl);
+            }
+            around = inside.outer;
+        }
+        let (lease, ttl) = self
+            .leases
+            .get(name)
+            .expect("the format was checked, and each failed step ends the case");
+        (lease, *ttl)
+    }
+}
+
+/// A duration of so many milliseconds. Cases with negative ones are left out, since the type has none.
+fn millis(millis: f64) -> Duration {
+    Duration::try_from_secs_f64(millis / 1000.0).expect("a duration that is not negative")
+}
