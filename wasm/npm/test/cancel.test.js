@@ -87,7 +87,10 @@ for (const name of SERVERS) {
       const waiting = client.lock("waited-for", TTL).acquire({ waitMs: 60_000, signal: controller.signal });
       await sleep(30);
       controller.abort(new Error("enough"));
-      await assert.rejects(waiting, (error) => error.code === "cancelled" && error.cause.message === "enough");
+      await assert.rejects(
+        waiting,
+        (/** @type {any} */ error) => error.code === "cancelled" && error.cause.message === "enough",
+      );
       await holder.release();
     });
 

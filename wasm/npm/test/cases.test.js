@@ -57,7 +57,7 @@ describe("bad cases", () => {
       assert.equal(must, "fail");
       const [one] = readBadCases(file);
       const place = await memoryPlace();
-      await assert.rejects(runCase(place, one), ({ name }) => ['AssertionError', 'TallylockError'].includes(name));
+      await assert.rejects(runCase(place, one), ({ name }) => ["AssertionError", "TallylockError"].includes(name));
       await place.client.close();
     });
   }

@@ -18,7 +18,7 @@ test("a URL with a password reaches its database, and the connection has a name"
   await client.close();
 
   for (const url of [`redis://:wrong@127.0.0.1:${server.port}`, `redis://127.0.0.1:${server.port}`]) {
-    await assert.rejects(connect({ url }), (error) => {
+    await assert.rejects(connect({ url }), (/** @type {any} */ error) => {
       assert.equal(error.code, "forbidden");
       assert.ok(!error.message.includes("wrong@") && !error.message.includes("se cret"));
       return true;
@@ -65,7 +65,7 @@ test("nobody listens: unavailable, at connect and later", async (t) => {
   });
   await proxy.tell("refuse");
   await proxy.tell("cut");
-  await assert.rejects(client.counter("k", TTL).add(1), (error) => {
+  await assert.rejects(client.counter("k", TTL).add(1), (/** @type {any} */ error) => {
     assert.ok(["unavailable", "outcome_unknown"].includes(error.code), error.message);
     return true;
   });
@@ -86,7 +86,7 @@ test("a silent server: nothing is sent twice, and a connection that may be dead 
   assert.equal(await counter.add(1), 1n);
   server.pause();
   await assert.rejects(counter.add(1), { code: "outcome_unknown", applied: "maybe" });
-  await assert.rejects(connect({ url: server.url, timeoutMs: 300 }), (error) => {
+  await assert.rejects(connect({ url: server.url, timeoutMs: 300 }), (/** @type {any} */ error) => {
     assert.ok(["timeout", "unavailable"].includes(error.code), error.message);
     return true;
   });
@@ -117,7 +117,7 @@ describe("options are refused before any I/O", () => {
   ];
   for (const url of bad) {
     test(`URL ${JSON.stringify(url)}`, async () => {
-      await assert.rejects(connect({ url }), (error) => {
+      await assert.rejects(connect({ url }), (/** @type {any} */ error) => {
         assert.equal(error.code, "invalid_argument");
         assert.ok(!error.message.includes("secret"), error.message);
         return true;

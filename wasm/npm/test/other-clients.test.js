@@ -115,7 +115,9 @@ for (const { name, make, from, end } of CLIENTS) {
       await counter.add(1);
       await proxy.tell("refuse");
       await proxy.tell("cut");
-      await assert.rejects(counter.add(1), (error) => ["unavailable", "outcome_unknown"].includes(error.code));
+      await assert.rejects(counter.add(1), (/** @type {any} */ error) =>
+        ["unavailable", "outcome_unknown"].includes(error.code),
+      );
       await proxy.tell("accept");
       assert.equal(await counter.add(1), 2n);
     });
@@ -129,7 +131,7 @@ test("a keyPrefix is refused", async (t) => {
     theirs.disconnect();
     await server.stop();
   });
-  await assert.rejects(connect({ transport: fromIoredis(theirs) }), (error) => {
+  await assert.rejects(connect({ transport: fromIoredis(theirs) }), (/** @type {any} */ error) => {
     assert.equal(error.code, "unsupported");
     assert.match(error.message, /keyPrefix/);
     return true;

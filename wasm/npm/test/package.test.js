@@ -13,7 +13,9 @@ const here = fileURLToPath(new URL("..", import.meta.url));
 test("the packed package can be installed and imported", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "tallylock-pack-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], { cwd: here });
+  const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], {
+    cwd: here,
+  });
   const [packed] = Object.values(JSON.parse(stdout));
   const names = packed.files.map(({ path }) => path);
   for (const name of ["dist/node.js", "dist/node.d.ts", "dist/edge.js", "dist/tallylock_wasm_bg.wasm"]) {
@@ -22,7 +24,14 @@ test("the packed package can be installed and imported", async (t) => {
   assert.ok(!names.some((name) => /^(src|test|node_modules)\/|\.optimised|\.map$/.test(name)), names.join());
 
   await writeFile(join(folder, "package.json"), JSON.stringify({ name: "user", type: "module", private: true }));
-  const install = ["install", "--prefer-offline", "--ignore-scripts", "--no-audit", "--no-fund", join(folder, packed.filename)];
+  const install = [
+    "install",
+    "--prefer-offline",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    join(folder, packed.filename),
+  ];
   await run("npm", install, { cwd: folder });
   const program = `
     import { connect, TallylockError } from "tallylock";
@@ -66,7 +75,10 @@ test("importing does nothing: no timer, no randomness, no file, no socket, no wa
     console.log(JSON.stringify([...new Set(seen)].sort()));
   `;
   const { stdout } = await run("node", ["--input-type=module", "--eval", program], { cwd: here });
-  const [atImport, later] = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const [atImport, later] = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
   assert.deepEqual(atImport, []);
   // The watch is not blind.
   assert.ok(later.includes("getRandomValues") && later.includes("readFile"), later.join());

@@ -11,9 +11,9 @@ export interface IoredisClient {
   callBuffer(command: string, ...args: (string | Buffer)[]): Promise<unknown>;
   connect(): Promise<void>;
   disconnect(): void;
-  on(event: string, listener: (...args: never[]) => void): unknown;
-  once(event: string, listener: (...args: never[]) => void): unknown;
-  off(event: string, listener: (...args: never[]) => void): unknown;
+  on(event: string, listener: () => void): unknown;
+  once(event: string, listener: () => void): unknown;
+  off(event: string, listener: () => void): unknown;
   duplicate(override: {
     autoResendUnfulfilledCommands: boolean;
     enableOfflineQueue: boolean;

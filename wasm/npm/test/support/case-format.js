@@ -34,7 +34,7 @@ export const readBadCases = (file) => parse(json(join(badFolder, file)));
  */
 function parse(content) {
   if (!fits(content)) {
-    throw new Error(fits.errors.map(({ instancePath, message }) => `${instancePath} ${message}`).join("; "));
+    throw new Error(fits.errors?.map(({ instancePath, message }) => `${instancePath} ${message}`).join("; "));
   }
   const { cases } = /** @type {{cases: Case[]}} */ (content);
   assertUnique(cases.map(({ name }) => name));
