@@ -1,6 +1,8 @@
 //! The conformance cases through both public faces of the Rust client, on `memory://` and on real servers.
 
 mod check;
+#[path = "../face/mod.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
 mod face;
 mod format;
 mod judge;
@@ -9,7 +11,7 @@ mod stage;
 
 use std::path::{Path, PathBuf};
 
-use tallylock::blocking;
+use tallylock::{Options, blocking};
 use tallylock_testkit::{Kind, Server};
 
 use face::{Face, at_once};
@@ -76,7 +78,7 @@ fn every_file_is_listed() {
 async fn run_all<F: Face>(server: Option<&Server>) {
     let mut failures = Vec::new();
     let client = match server {
-        Some(server) => Some(F::connect(&server.url()).await),
+        Some(server) => Some(F::connect(Options::new(&server.url()).unwrap()).await),
         None => None,
     };
     for listed in index().files {
@@ -124,7 +126,7 @@ async fn run_one<F: Face>(
             .unwrap();
         return runner::run(case, client, &Stage::Server(server)).await;
     }
-    let client = F::connect("memory://").await;
+    let client = F::connect(Options::new("memory://").unwrap()).await;
     let memory = client.memory().expect("the test face of memory://");
     runner::run(case, &client, &Stage::Memory(memory)).await
 }

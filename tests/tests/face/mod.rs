@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tallylock::{Error, Memory, blocking};
+use tallylock::{Error, Memory, Options, blocking};
 
 /// Why a block of code ended early: an error of the client, or the runner's own exception.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) trait Face: Sized {
     type Lock: Clone;
     type Lease;
 
-    async fn connect(url: &str) -> Self;
+    async fn connect(options: Options) -> Self;
     fn memory(&self) -> Option<Memory>;
     async fn pause(&self, time: Duration);
     fn counter(&self, key: &[u8], ttl: Duration, is_fixed: bool) -> Result<Self::Counter, Error>;
@@ -76,8 +76,8 @@ macro_rules! verbs {
         type Lock = $lock;
         type Lease = $lease;
 
-        async fn connect(url: &str) -> Self {
-            <$client>::connect(url)$($wait)*.expect("a client")
+        async fn connect(options: Options) -> Self {
+            <$client>::connect_with(options)$($wait)*.expect("a client")
         }
 
         fn memory(&self) -> Option<Memory> {

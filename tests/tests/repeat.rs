@@ -1,0 +1,366 @@
+//! Every operation with its reply lost, against the table of what may be repeated, through both faces on both servers.
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod face;
+
+use std::time::Duration;
+
+use face::{Face, at_once};
+use tallylock::{Applied, Client, Code, Error, Options, Reason, blocking};
+use tallylock_testkit::{Proxy, Server, on_each_server};
+
+const TTL: Duration = Duration::from_secs(900);
+/// What is there before has this TTL, so that one that was given can be told from one that was kept.
+const BEFORE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verb {
+    Read,
+    Get,
+    Touch,
+    Acquire,
+    Extend,
+    Release,
+    Add,
+    Drain,
+    Finish,
+    ReplaceIfPresent,
+    CompareAndSet,
+}
+
+/// What a verb does to `5` with the TTL from before, or to a lock of ours; done once, and done twice.
+struct Row {
+    verb: Verb,
+    is_repeated: bool,
+    /// What it returns.
+    output: &'static str,
+    /// What is left: the value, and whether it has the new TTL. Nothing if the key is gone.
+    left: Option<(&'static str, bool)>,
+}
+
+const fn row(
+    verb: Verb,
+    is_repeated: bool,
+    output: &'static str,
+    left: Option<(&'static str, bool)>,
+) -> Row {
+    Row {
+        verb,
+        is_repeated,
+        output,
+        left,
+    }
+}
+
+/// A token stands for itself.
+const TOKEN: &str = "a token";
+
+const TABLE: [Row; 11] = [
+    row(Verb::Read, true, "Some(5)", Some(("5", false))),
+    row(Verb::Get, true, "Some([53])", Some(("5", false))),
+    row(Verb::Touch, true, "true", Some(("5", true))),
+    row(Verb::Acquire, true, "()", Some((TOKEN, true))),
+    row(Verb::Extend, true, "()", Some((TOKEN, true))),
+    row(Verb::Release, true, "()", None),
+    row(Verb::Add, false, "7", Some(("7", true))),
+    row(Verb::Drain, false, "Some(5)", Some(("0", false))),
+    row(Verb::Finish, false, "Some(5)", None),
+    row(Verb::ReplaceIfPresent, false, "true", Some(("6", true))),
+    row(Verb::CompareAndSet, false, "true", Some(("6", true))),
+];
+
+on_each_server! {
+    fn the_table_holds_for_the_blocking_face(server: Server) {
+        at_once(all_rows::<blocking::Client>(&server));
+    }
+
+    fn the_table_holds_for_the_async_face(server: Server) {
+        in_runtime(all_rows::<Client>(&server));
+    }
+
+    fn what_never_arrived_is_not_applied_by_the_blocking_face(server: Server) {
+        at_once(all_cut_before::<blocking::Client>(&server));
+    }
+
+    fn what_never_arrived_is_not_applied_by_the_async_face(server: Server) {
+        in_runtime(all_cut_before::<Client>(&server));
+    }
+
+    fn nobody_there_is_unavailable_for_the_blocking_face(server: Server) {
+        at_once(all_refused::<blocking::Client>(&server));
+    }
+
+    fn nobody_there_is_unavailable_for_the_async_face(server: Server) {
+        in_runtime(all_refused::<Client>(&server));
+    }
+
+    /// The repeat of a release must not be taken for a success when the lock has a new holder.
+    fn a_repeated_release_tells_that_another_took_over(server: Server) {
+        let proxy = before(&server);
+        let client = blocking::Client::connect(&proxy.url()).unwrap();
+        let warm_up = client.lock("warm-up", TTL).unwrap().acquire(Duration::ZERO).unwrap();
+        warm_up.release().unwrap();
+        let lease = client.lock("lock", TTL).unwrap().acquire(Duration::ZERO).unwrap();
+        proxy.lose_matching("lock");
+        proxy.refuse().unwrap();
+        let released = std::thread::scope(|scope| {
+            let released = scope.spawn(|| lease.release());
+            proxy.await_lost(1).unwrap();
+            put(&server, "lock", "of another");
+            proxy.accept().unwrap();
+            released.join().unwrap()
+        });
+        assert_eq!(released.unwrap_err().code(), Code::Lost(Reason::TakenOver));
+        assert_left(&server, "lock", Some(("of another", false)));
+    }
+}
+
+async fn all_rows<F: Face>(server: &Server) {
+    let proxy = before(server);
+    let client = F::connect(Options::new(&proxy.url()).unwrap()).await;
+    for row in TABLE {
+        let losses = if row.is_repeated { 3 } else { 1 };
+        let key = format!("{:?}-lost", row.verb);
+        let prepared = prepare(&client, server, row.verb, &key).await;
+        let requests = requests(&proxy);
+        for _ in 0..losses {
+            proxy.lose_matching(&key);
+        }
+        let result = prepared.perform().await;
+        assert_eq!(proxy.stats().armed, 0, "{:?}", row.verb);
+        let sent = self::requests(&proxy) - requests;
+        if row.is_repeated {
+            assert_eq!(result.unwrap(), row.output, "{:?}", row.verb);
+            assert_eq!(
+                sent,
+                losses + 1,
+                "{:?} is repeated until it is answered",
+                row.verb
+            );
+        } else {
+            assert_unknown(&result.unwrap_err(), &key);
+            assert_eq!(sent, 1, "{:?} is not repeated", row.verb);
+        }
+        assert_left(server, &key, row.left);
+        prepared.goes_on().await;
+    }
+}
+
+async fn all_cut_before<F: Face>(server: &Server) {
+    let proxy = before(server);
+    let client = F::connect(Options::new(&proxy.url()).unwrap()).await;
+    for row in TABLE {
+        let key = format!("{:?}-cut", row.verb);
+        let prepared = prepare(&client, server, row.verb, &key).await;
+        let untouched = look(server, &key);
+        proxy.cut_before_matching(&key);
+        let result = prepared.perform().await;
+        assert_eq!(proxy.stats().armed, 0, "{:?}", row.verb);
+        if row.is_repeated {
+            assert_eq!(result.unwrap(), row.output, "{:?}", row.verb);
+            assert_left(server, &key, row.left);
+        } else {
+            assert_unknown(&result.unwrap_err(), &key);
+            assert_same(look(server, &key), untouched);
+        }
+        prepared.goes_on().await;
+    }
+}
+
+async fn all_refused<F: Face>(server: &Server) {
+    let proxy = before(server);
+    let options = Options::new(&proxy.url())
+        .unwrap()
+        .timeout(Duration::from_millis(120))
+        .unwrap();
+    let client = F::connect(options).await;
+    for row in TABLE {
+        let key = format!("{:?}-refused", row.verb);
+        let prepared = prepare(&client, server, row.verb, &key).await;
+        let untouched = look(server, &key);
+        proxy.refuse().unwrap();
+        proxy.cut();
+        // Whoever writes into a connection that has just ended cannot know that nobody reads it; this one notices.
+        let noticed = F::read(&prepared.other).await.unwrap_err();
+        assert_eq!(noticed.code(), Code::Unavailable, "{noticed}");
+        let error = prepared.perform().await.unwrap_err();
+        assert_eq!(
+            (error.code(), error.applied()),
+            (Code::Unavailable, Applied::No),
+            "{:?}: {error}",
+            row.verb
+        );
+        proxy.accept().unwrap();
+        assert_same(look(server, &key), untouched);
+        prepared.goes_on().await;
+    }
+}
+
+/// What a verb is called on.
+enum On<F: Face> {
+    Counter(F::Counter),
+    Value(F::Value),
+    Lock(F::Lock),
+    Lease(F::Lease),
+}
+
+struct Prepared<F: Face> {
+    verb: Verb,
+    on: On<F>,
+    /// A counter of its own, to see that the client goes on.
+    other: F::Counter,
+}
+
+/// Puts the key there, and lets the server meet the verb's script under another key.
+async fn prepare<F: Face>(client: &F, server: &Server, verb: Verb, key: &str) -> Prepared<F> {
+    let warm_up = on(client, server, verb, &format!("warm-up-of-{verb:?}")).await;
+    let prepared = Prepared {
+        verb,
+        on: warm_up,
+        other: client.counter(b"other", TTL, false).unwrap(),
+    };
+    prepared.perform().await.unwrap();
+    Prepared {
+        on: on(client, server, verb, key).await,
+        ..prepared
+    }
+}
+
+async fn on<F: Face>(client: &F, server: &Server, verb: Verb, key: &str) -> On<F> {
+    let is_lock = matches!(verb, Verb::Acquire | Verb::Extend | Verb::Release);
+    if is_lock {
+        redis::cmd("DEL")
+            .arg(key)
+            .exec(&mut server.connection())
+            .unwrap();
+    } else {
+        put(server, key, "5");
+    }
+    let key = key.as_bytes();
+    match verb {
+        Verb::Add | Verb::Read | Verb::Drain | Verb::Finish => {
+            On::Counter(client.counter(key, TTL, false).unwrap())
+        }
+        Verb::Get | Verb::Touch | Verb::ReplaceIfPresent | Verb::CompareAndSet => {
+            On::Value(client.value(key).unwrap())
+        }
+        Verb::Acquire => On::Lock(client.lock(key, TTL).unwrap()),
+        Verb::Extend | Verb::Release => {
+            let lock = client.lock(key, BEFORE).unwrap();
+            On::Lease(F::acquire(&lock, Duration::ZERO).await.unwrap())
+        }
+    }
+}
+
+impl<F: Face> Prepared<F> {
+    async fn perform(&self) -> Result<String, Error> {
+        match (self.verb, &self.on) {
+            (Verb::Add, On::Counter(counter)) => F::add(counter, 2).await.map(shown),
+            (Verb::Read, On::Counter(counter)) => F::read(counter).await.map(shown),
+            (Verb::Drain, On::Counter(counter)) => F::drain(counter).await.map(shown),
+            (Verb::Finish, On::Counter(counter)) => F::finish(counter).await.map(shown),
+            (Verb::Get, On::Value(value)) => F::get(value).await.map(shown),
+            (Verb::Touch, On::Value(value)) => F::touch(value, TTL).await.map(shown),
+            (Verb::ReplaceIfPresent, On::Value(value)) => {
+                F::replace_if_present(value, b"6", TTL).await.map(shown)
+            }
+            (Verb::CompareAndSet, On::Value(value)) => {
+                F::compare_and_set(value, b"5", b"6", TTL).await.map(shown)
+            }
+            (Verb::Acquire, On::Lock(lock)) => F::acquire(lock, Duration::ZERO)
+                .await
+                .map(|_lease| shown(())),
+            (Verb::Extend, On::Lease(lease)) => F::extend(lease, TTL).await.map(shown),
+            (Verb::Release, On::Lease(lease)) => F::release(lease).await.map(shown),
+            _ => unreachable!("on() and perform() go by the same verb"),
+        }
+    }
+
+    /// The next call finds a connection, and its own reply.
+    async fn goes_on(&self) {
+        let total = F::add(&self.other, 1).await.unwrap();
+        assert_eq!(
+            F::read(&self.other).await.unwrap(),
+            Some(total),
+            "after {:?}",
+            self.verb
+        );
+    }
+}
+
+fn in_runtime(future: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future);
+}
+
+fn before(server: &Server) -> Proxy {
+    Proxy::before(server.address().parse().unwrap()).unwrap()
+}
+
+/// How many scripts were sent on to the server.
+fn requests(proxy: &Proxy) -> u64 {
+    let requests = proxy.stats().requests;
+    ["EVALSHA", "EVAL"]
+        .into_iter()
+        .filter_map(|command| requests.get(command))
+        .sum()
+}
+
+fn assert_unknown(error: &Error, key: &str) {
+    assert_eq!(
+        (error.code(), error.applied()),
+        (Code::OutcomeUnknown, Applied::Maybe),
+        "{error}"
+    );
+    assert!(error.to_string().contains(key), "{error}");
+}
+
+fn put(server: &Server, key: &str, text: &str) {
+    let millis = u64::try_from(BEFORE.as_millis()).unwrap();
+    redis::cmd("SET")
+        .arg(key)
+        .arg(text)
+        .arg("PX")
+        .arg(millis)
+        .exec(&mut server.connection())
+        .unwrap();
+}
+
+/// The text of a key and its remaining milliseconds.
+fn look(server: &Server, key: &str) -> Option<(String, u128)> {
+    let mut connection = server.connection();
+    let text: Option<String> = redis::cmd("GET").arg(key).query(&mut connection).unwrap();
+    let ttl: i64 = redis::cmd("PTTL").arg(key).query(&mut connection).unwrap();
+    text.map(|text| (text, u128::try_from(ttl).expect("each key has a TTL")))
+}
+
+fn assert_left(server: &Server, key: &str, expected: Option<(&str, bool)>) {
+    let Some((expected, is_new)) = expected else {
+        return assert_eq!(look(server, key), None);
+    };
+    let (text, ttl) = look(server, key).unwrap();
+    let is_token = text.len() >= 32 && text.as_bytes()[..32].iter().all(u8::is_ascii_hexdigit);
+    assert!(
+        text == expected || (expected == TOKEN && is_token),
+        "{key} holds {text}"
+    );
+    assert_eq!(ttl > BEFORE.as_millis(), is_new, "{key} has {ttl} ms left");
+}
+
+/// The same text, and no TTL but the one that runs down.
+fn assert_same(now: Option<(String, u128)>, then: Option<(String, u128)>) {
+    match (now, then) {
+        (Some((now, ttl)), Some((then, most))) => assert!(
+            now == then && ttl <= most,
+            "{then} {most} became {now} {ttl}"
+        ),
+        (now, then) => assert_eq!(now, then),
+    }
+}
+
+fn shown<T: std::fmt::Debug>(output: T) -> String {
+    format!("{output:?}")
+}
