@@ -16,10 +16,10 @@ use tallylock_core::time::Instant;
 use tallylock_core::token::Label;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::future_to_promise;
 
 use crate::counter::Counter;
 use crate::duration;
+use crate::executor::promise;
 use crate::host::Host;
 use crate::link::Link;
 use crate::lock::Lock;
@@ -57,7 +57,7 @@ impl Client {
     /// Connects. Rejects with `forbidden`, `unavailable` or `timeout`.
     pub fn open(&self) -> Promise {
         let shared = Rc::clone(&self.shared);
-        future_to_promise(async move {
+        promise(async move {
             let _turn = shared.enter(None)?;
             let link = &shared.link;
             let deadline = link.now().plus(shared.timeout());
@@ -146,7 +146,7 @@ impl Client {
                 stop.fire(Wish::Closed);
             }
         }
-        future_to_promise(async move {
+        promise(async move {
             poll_fn(|context| {
                 if shared.running.get() == 0 {
                     return Poll::Ready(());
@@ -262,7 +262,7 @@ impl Shared {
     /// Runs a request of one script; the promise is of its output.
     pub(crate) fn ask(self: &Rc<Self>, key: &Key, start: Start) -> Promise {
         let (shared, key) = (Rc::clone(self), key.clone());
-        future_to_promise(async move {
+        promise(async move {
             let _turn = shared.enter(Some(key.as_bytes()))?;
             let answer = shared.run(start, &Stop::default(), &mut |_| ()).await;
             let answer = answer.map_err(|error| shared.link.failure(&error))?;

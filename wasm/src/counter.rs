@@ -44,7 +44,14 @@ impl Counter {
     /// Takes what is there and leaves 0; resolves with the amount, or null.
     pub fn drain(&self) -> Promise {
         let (key, ttl) = (self.key.clone(), self.ttl);
-        self.shared.ask(&self.key, request(Drain { key, ttl, fence: None }))
+        self.shared.ask(
+            &self.key,
+            request(Drain {
+                key,
+                ttl,
+                fence: None,
+            }),
+        )
     }
 
     /// Deletes the counter; resolves with what was left, or null.

@@ -10,10 +10,10 @@ use tallylock_core::time::{Instant, Ttl, drift};
 use tallylock_core::token::Token;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::future_to_promise;
 
 use crate::client::Shared;
 use crate::duration;
+use crate::executor::promise;
 use crate::stop::Stop;
 use crate::task::{Answer, Start};
 
@@ -65,7 +65,7 @@ impl Lease {
     /// Gives it a TTL from now, the lock's own if none is said.
     pub fn extend(&self, ttl_ms: Option<f64>) -> Promise {
         let held = Rc::clone(&self.held);
-        future_to_promise(async move {
+        promise(async move {
             let done = match held.ttl(ttl_ms) {
                 Ok(ttl) => {
                     let _turn = held.shared.enter(Some(held.lock.key().as_bytes()))?;
@@ -81,7 +81,7 @@ impl Lease {
     /// Deletes the lock if it is still ours. Once it has succeeded, a further release does nothing.
     pub fn release(&self) -> Promise {
         let held = Rc::clone(&self.held);
-        future_to_promise(async move {
+        promise(async move {
             if held.state.get() == State::Released {
                 return Ok(JsValue::UNDEFINED);
             }
@@ -123,7 +123,7 @@ impl Held {
     }
 
     fn ensure(&self, margin_ms: f64) -> Result<(), Error> {
-        let margin = duration::margin(margin_ms)?;
+        let margin = duration::time("margin", margin_ms)?.as_millis();
         let lost = |reason, detail: String| Err(Error::new(Code::Lost(reason), detail));
         match (self.state.get(), self.remaining()) {
             (State::Lost(reason), _) => lost(reason, "it was lost before".into()),
@@ -131,7 +131,7 @@ impl Held {
                 lost(Reason::Expired, "it was released".into())
             }
             (State::Held, 0) => lost(Reason::Expired, "its time is over".into()),
-            (State::Held, left) if (left as f64) < margin => lost(
+            (State::Held, left) if left < margin => lost(
                 Reason::Expired,
                 format!("it has {left} ms left, less than the margin"),
             ),

@@ -7,6 +7,7 @@
 mod client;
 mod counter;
 mod duration;
+mod executor;
 pub mod host;
 mod lease;
 mod link;

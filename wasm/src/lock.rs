@@ -3,17 +3,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use js_sys::{Function, Promise};
+use js_sys::Promise;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::key::Key;
 use tallylock_core::lock::{self, Acquire, Grant, LeaseTtl, Release};
 use tallylock_core::time::Wait;
-use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::spawn_local;
 
 use crate::client::{Shared, closed};
 use crate::duration;
+use crate::executor::{Settle, spawn};
 use crate::lease::Lease;
 use crate::stop::{Stop, Wish};
 use crate::task::{Answer, Start, Task};
@@ -27,9 +26,12 @@ pub struct Lock {
 
 #[wasm_bindgen]
 impl Lock {
-    /// Takes the lock, waiting for it at the longest as long as is said.
-    pub fn acquire(&self, wait_ms: Option<f64>) -> Acquiring {
+    /// Takes the lock, waiting for it at the longest as long as is said; if it is stopped already, nothing is sent.
+    pub fn acquire(&self, wait_ms: Option<f64>, stopped: bool) -> Acquiring {
         let stop = Rc::new(Stop::default());
+        if stopped {
+            stop.fire(Wish::Cancelled);
+        }
         let lease = match duration::wait(wait_ms) {
             Ok(wait) => self.promise_of_lease(wait, Rc::clone(&stop)),
             Err(error) => {
@@ -73,12 +75,9 @@ impl Lock {
     /// The operation may outlive the promise: a refusal is told at once, what it left behind is undone after that.
     fn promise_of_lease(&self, wait: Wait, stop: Rc<Stop>) -> Promise {
         let (shared, lock) = (Rc::clone(&self.shared), self.lock.clone());
-        let mut settle = None;
-        let promise =
-            Promise::new(&mut |resolve, reject| settle = Some(Settle { resolve, reject }));
-        let Some(settle) = settle else { return promise };
+        let (promise, settle) = Settle::new();
         shared.stop_on_close(&stop);
-        spawn_local(async move {
+        spawn(async move {
             let key = lock.key().as_bytes();
             let turn = shared.enter(Some(key));
             if let Err(failure) = &turn {
@@ -115,7 +114,7 @@ impl Lock {
                     give_back(&shared, &lock, grant).await;
                 }
                 Ok(Answer::Granted(grant)) => {
-                    settle.resolve(Lease::new(Rc::clone(&shared), lock.clone(), grant));
+                    settle.resolve(&Lease::new(Rc::clone(&shared), lock.clone(), grant).into());
                 }
                 // An acquire ends with nothing else.
                 Ok(_) => {}
@@ -134,21 +133,4 @@ async fn give_back(shared: &Shared, lock: &lock::Lock, grant: Grant) {
         Release::start(lock, &grant.token, grant.valid_until, settings, seed, now).into()
     });
     let _ = shared.run(start, &Stop::default(), &mut |_| ()).await;
-}
-
-/// The two ends of a promise.
-struct Settle {
-    resolve: Function,
-    reject: Function,
-}
-
-impl Settle {
-    fn resolve(&self, lease: Lease) {
-        // A promise's own functions do not throw.
-        let _ = self.resolve.call1(&JsValue::UNDEFINED, &lease.into());
-    }
-
-    fn reject(&self, failure: &JsValue) {
-        let _ = self.reject.call1(&JsValue::UNDEFINED, failure);
-    }
 }

@@ -8,13 +8,13 @@ use js_sys::{Array, Uint8Array};
 use tallylock_core::error::Error;
 use tallylock_core::memory::Memory;
 use tallylock_core::step::{Call, Outcome};
-use tallylock_core::time::{Instant, Ttl, Wait};
+use tallylock_core::time::{Instant, Ttl};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::spawn_local;
 
 use crate::client::{Client, settings};
 use crate::duration;
+use crate::executor::spawn;
 use crate::host::Host;
 use crate::link::{Link, Timers};
 use crate::slots::{Number, Slots};
@@ -97,7 +97,7 @@ impl Server {
             return;
         }
         let server = Rc::clone(self);
-        spawn_local(async move {
+        spawn(async move {
             loop {
                 timers.after(0).await;
                 let next = server.next_alarm();
@@ -148,7 +148,7 @@ impl Client {
 impl MemoryFace {
     /// Lets so many milliseconds pass.
     pub fn advance(&self, ms: f64) -> Result<(), JsValue> {
-        let time = self.understand(Wait::from_millis_f64(ms))?;
+        let time = self.understand(duration::time("time", ms))?;
         self.server.advance(time.as_millis());
         Ok(())
     }

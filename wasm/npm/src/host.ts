@@ -67,7 +67,11 @@ export class RuntimeHost implements Glue.Host {
   }
 
   forget(operation: number): void {
-    this.#transport?.forget?.(operation);
+    try {
+      this.#transport?.forget?.(operation);
+    } catch {
+      // It is told out of courtesy, from inside the core, which an exception must not pass through.
+    }
   }
 
   failure(

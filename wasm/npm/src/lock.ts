@@ -28,11 +28,8 @@ export class Lock {
    */
   async acquire(options: AcquireOptions = {}): Promise<Lease> {
     const { waitMs, signal } = options;
-    const acquiring = this.#lock.acquire(optionalMs(waitMs));
+    const acquiring = this.#lock.acquire(optionalMs(waitMs), signal?.aborted ?? false);
     const stop = () => acquiring.stop();
-    if (signal?.aborted) {
-      stop();
-    }
     signal?.addEventListener("abort", stop, { once: true });
     try {
       return new Lease((await acquiring.lease) as Glue.Lease);
