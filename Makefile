@@ -51,8 +51,8 @@ demo: setup ## bill the flights of January 2013 through Kotlin, Node and Python 
 	$(STEP) "the demo"
 	@$(WITH_SERVER) bash examples/run.sh
 
-.PHONY: test-fresh test-checks test-rust test-python test-kotlin test-node test-guarantees
-test: setup test-fresh test-checks test-rust test-python test-kotlin test-node test-guarantees ## run every test and check in every language
+.PHONY: test-fresh test-checks test-rust test-python test-kotlin test-node test-together test-guarantees
+test: setup test-fresh test-checks test-rust test-python test-kotlin test-node test-together test-guarantees ## run every test and check in every language
 	$(STEP) "all tests passed"
 
 # What an earlier run has left must not count as passed in this one.
@@ -65,6 +65,7 @@ test-checks: test-fresh
 	@bash .ci/core-dependencies.sh
 	@bash .ci/file-lengths.sh
 	@python3 .ci/scripts.py
+	@python3 .ci/quoted.py README.md
 	@node .ci/wasm-file.mjs --at-most 61440
 	@$(LOGGED) checks $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider .ci/tests
 
@@ -84,7 +85,13 @@ test-node: test-rust
 	$(STEP) "Node and workerd"
 	@$(LOGGED) node $(WITH_SERVER) npm test --prefix wasm/npm
 
-test-guarantees: test-checks test-rust test-python test-kotlin test-node
+test-together: test-rust test-python test-kotlin test-node
+	$(STEP) "all languages at one server"
+	@mvn --batch-mode --no-transfer-progress --quiet --file bindings/kotlin/pom.xml dependency:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/bindings/kotlin/target/dependency
+	@$(LOGGED) together $(WITH_SERVER) $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider tests/cross-language
+
+test-guarantees: test-checks test-rust test-python test-kotlin test-node test-together
 	$(STEP) "docs/guarantees.md"
 	@python3 .ci/guarantees.py
 
