@@ -41,10 +41,10 @@ class Server:
         while time.monotonic() < deadline and self._process.poll() is None:
             try:
                 self.plain.ping()
-            except redis.ConnectionError:
-                time.sleep(0.02)
             except redis.AuthenticationError:
                 return
+            except redis.ConnectionError:
+                time.sleep(0.02)
             else:
                 return
         message = f"{self._process.args!r} did not start"

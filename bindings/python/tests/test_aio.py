@@ -79,6 +79,7 @@ def test_cancelling_at_random_points_leaves_no_lock_and_no_wrong_answer(server: 
                 assert await is_freed(server, f"l{number}")
             assert outcomes["cancelled"] > 20, outcomes
 
+    gc.collect()
     before = _ffi.leases_count()
     asyncio.run(main())
     gc.collect()
@@ -120,6 +121,7 @@ def test_cancelling_in_the_turn_of_the_grant_gives_it_back() -> None:
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.01)
 
+    gc.collect()
     before = _ffi.leases_count()
     asyncio.run(main())
     assert _ffi.leases_count() == before

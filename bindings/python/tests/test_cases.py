@@ -55,6 +55,7 @@ class ServerPlace:
     def plant(self, plant: Json) -> None:
         key = conformance.text_of(plant["key"])
         if "type" in plant:
+            self._plain.delete(key)
             self._plain.rpush(key, "x")
         else:
             self._plain.set(key, conformance.text_of(plant["value"]))

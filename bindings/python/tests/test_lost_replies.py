@@ -96,12 +96,16 @@ def test_acquire_extend_and_release_are_repeated(face: Face, server: Server, pro
 
 
 def test_a_silent_server_ends_a_call_at_its_deadline(face: Face, server: Server, proxy: FaultProxy) -> None:
-    client = face.connect(proxy.url, timeout=timedelta(milliseconds=200))
+    reader, adder = (face.connect(proxy.url, timeout=timedelta(milliseconds=200)) for _ in range(2))
     server.plain.set(KEY, "5", px=60_000)
     proxy.do("hold")
     with pytest.raises(tallylock.CallTimeoutError):
-        counter(client, KEY).read()
+        counter(reader, KEY).read()
     with pytest.raises(tallylock.OutcomeUnknownError):
-        counter(client, KEY).add(1)
+        counter(adder, KEY).add(1)
+    # Not even a new connection is answered: nothing can have been applied.
+    with pytest.raises(tallylock.UnavailableError):
+        counter(adder, KEY).add(1)
     proxy.do("go")
-    assert counter(client, "another").add(1) == 1
+    assert server.plain.get(KEY) == b"6"
+    assert counter(adder, KEY).add(1) == 7
