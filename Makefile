@@ -113,6 +113,8 @@ lint-python: python
 	@.venv/bin/ruff check bindings/python examples bench .ci
 	@.venv/bin/ruff format --check bindings/python examples bench .ci
 	@cd .ci && $(CURDIR)/.venv/bin/mypy --strict *.py tests/test_*.py
+	@cd examples/python && $(CURDIR)/.venv/bin/mypy --strict *.py
+	@cd bench && $(CURDIR)/.venv/bin/mypy --strict *.py
 	@cd bindings/python && $(CURDIR)/.venv/bin/mypy --strict
 
 lint-kotlin: native

@@ -2,6 +2,7 @@
 -- KEYS[1]  key
 -- ARGV[1]  TTL in milliseconds, checked by the caller
 -- reply    'healed' or 'kept'; 'kept' too if there is no such key
+-- errors   none
 if redis.call('PTTL', KEYS[1]) ~= -1 then
   return 'kept'
 end
