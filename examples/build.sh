@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Builds the examples that need it, against the packages that `make setup` has built; quick if nothing changed.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+source setup/digest.sh
+
+say() { echo "examples: $*" >&2; }
+
+node=(examples/node/package.json examples/node/package-lock.json)
+if [[ ! -e examples/node/node_modules/tallylock ]] || ! fresh example-node "${node[@]}"; then
+    say "installing the packages of examples/node"
+    npm ci --prefix examples/node --no-audit --no-fund --loglevel=error
+    remember example-node "${node[@]}"
+fi
+
+kotlin=(Cargo.toml Cargo.lock core bindings/rust bindings/ffi bindings/kotlin examples/kotlin)
+if [[ ! -d examples/kotlin/target/dependency ]] || ! fresh example-kotlin "${kotlin[@]}"; then
+    say "compiling examples/kotlin (Maven fetches its plugins the first time)"
+    maven=(mvn --batch-mode --no-transfer-progress --quiet)
+    # The example depends on the library as any program would, so that has to be in the local repository.
+    "${maven[@]}" install:install-file -Dfile=bindings/kotlin/target/tallylock-0.1.0.jar -DpomFile=bindings/kotlin/pom.xml
+    "${maven[@]}" --file examples/kotlin/pom.xml package
+    remember example-kotlin "${kotlin[@]}"
+fi
