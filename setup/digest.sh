@@ -2,6 +2,7 @@
 #
 #   fresh NAME PATH...     is true if these sources are those of the last `remember`
 #   remember NAME PATH...  records that what is called NAME was built from them
+#   alone NAME             waits until no other run builds what is called NAME, and keeps others waiting until this one ends
 #
 # Modification times would be wrong after a `git checkout`, so the contents are hashed (all that git knows or would add).
 
@@ -31,4 +32,13 @@ remember() {
     shift
     mkdir -p "$digests"
     digest "$@" >"$digests/$name"
+}
+
+# Two runs at a time would take each other's half-built files away. (macOS has no flock; there one has to take care.)
+alone() {
+    if command -v flock >/dev/null; then
+        mkdir -p "$digests"
+        exec 9>"$digests/$1.lock"
+        flock 9
+    fi
 }

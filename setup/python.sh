@@ -8,6 +8,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 source setup/digest.sh
+alone python
 
 environment=${1:-.venv}
 requirements=bindings/python/requirements-dev.txt

@@ -7,6 +7,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+source setup/digest.sh
 dist=wasm/npm/dist
 wasm_opt=wasm/npm/node_modules/.bin/wasm-opt
 # The compiler for wasm is often another one than the host's: it gets a folder of its own, so that neither throws away
@@ -23,11 +24,8 @@ if [[ ! -x $wasm_opt ]]; then
 fi
 
 mkdir -p "$stamps"
-# Both builds end in the same file of cargo's: two runs at a time would take each other's.
-if command -v flock >/dev/null; then
-    exec 9>"$stamps/.lock"
-    flock 9
-fi
+# Both builds end in the same file of cargo's.
+alone wasm
 
 compiler=$(bash setup/wasm-toolchain.sh)
 say "building the generator of the glue (a minute and a half, once)"
