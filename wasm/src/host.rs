@@ -1,6 +1,6 @@
 //! What JavaScript gives to a client: a transport, a clock, randomness, and the class of its errors.
 
-use js_sys::{Array, Uint8Array};
+use js_sys::Uint8Array;
 use tallylock_core::error::Error;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
@@ -21,8 +21,11 @@ export interface Host {
   clearTimer(timer: number): void;
   /** Connects, and answers with `client.answered(call, [])` or `client.undelivered(call, ...)`. */
   open(call: number): void;
-  /** Sends commands in one write, and answers with `client.answered` or `client.undelivered`. */
-  send(call: number, operation: number, commands: Uint8Array[][]): void;
+  /**
+   * Sends that many commands in one write, and answers with `client.answered` or `client.undelivered`. The commands are
+   * in RESP, in memory that is another's as soon as this returns.
+   */
+  send(call: number, operation: number, commands: number, resp: Uint8Array): void;
   /** Nobody waits for a call of this operation any more. */
   forget(operation: number): void;
   /** Makes the error that callers see. */
@@ -52,7 +55,7 @@ extern "C" {
     pub(crate) fn open(this: &Host, call: Number);
 
     #[wasm_bindgen(method)]
-    pub(crate) fn send(this: &Host, call: Number, operation: u32, commands: Array);
+    pub(crate) fn send(this: &Host, call: Number, operation: u32, commands: u32, resp: &[u8]);
 
     #[wasm_bindgen(method)]
     pub(crate) fn forget(this: &Host, operation: u32);

@@ -151,7 +151,13 @@ impl Transport for Lane<'_> {
         }
         let Link { host, calls, .. } = self.link;
         let number = calls.open();
-        host.send(number, self.operation, reply::commands(&call.commands));
+        let count = u32::try_from(call.commands.len()).unwrap_or(u32::MAX);
+        host.send(
+            number,
+            self.operation,
+            count,
+            &reply::encode(&call.commands),
+        );
         calls.wait(number, |_| host.forget(self.operation)).await
     }
 }

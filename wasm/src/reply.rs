@@ -5,17 +5,23 @@ use tallylock_core::error::{Code, Error};
 use tallylock_core::step::{Command, Outcome, Reply, Undelivered};
 use wasm_bindgen::{JsCast, JsValue};
 
-/// The commands as arrays of bytes.
-pub(crate) fn commands(commands: &[Command]) -> Array {
-    commands
-        .iter()
-        .map(|command| {
-            command
-                .iter()
-                .map(|argument| Uint8Array::from(argument.as_ref()))
-                .collect::<Array>()
-        })
-        .collect()
+/// The commands in RESP: one piece of bytes, since each that crosses to JavaScript costs as much as all that is in it.
+pub(crate) fn encode(commands: &[Command]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(256);
+    let head = |bytes: &mut Vec<u8>, mark: u8, count: usize| {
+        bytes.push(mark);
+        bytes.extend_from_slice(count.to_string().as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    };
+    for command in commands {
+        head(&mut bytes, b'*', command.len());
+        for argument in command {
+            head(&mut bytes, b'$', argument.len());
+            bytes.extend_from_slice(argument);
+            bytes.extend_from_slice(b"\r\n");
+        }
+    }
+    bytes
 }
 
 /// One reply a command; a transport that gives something else has delivered nobody knows what.

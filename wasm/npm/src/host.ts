@@ -1,5 +1,7 @@
+import { hasEncoded, split } from "./encoded.js";
 import { TallylockError } from "./error.js";
 import type * as Glue from "./tallylock_wasm.js";
+import { Timers } from "./timers.js";
 import { type Transport, Undelivered } from "./transport.js";
 
 const SEED = 16;
@@ -7,7 +9,7 @@ const DRAWN_AT_ONCE = 256 * SEED;
 
 /** What this runtime gives to the core: a transport, a clock, randomness, and the class of its errors. */
 export class RuntimeHost implements Glue.Host {
-  #timers = new Map<number, ReturnType<typeof setTimeout>>();
+  #timers = new Timers((timer) => this.#client?.woke(timer));
   #drawn = new Uint8Array(0);
   #used = 0;
   #client: Glue.Client | undefined;
@@ -33,16 +35,11 @@ export class RuntimeHost implements Glue.Host {
   }
 
   setTimer(timer: number, ms: number): void {
-    const ran = () => {
-      this.#timers.delete(timer);
-      this.#client?.woke(timer);
-    };
-    this.#timers.set(timer, setTimeout(ran, ms));
+    this.#timers.set(timer, ms);
   }
 
   clearTimer(timer: number): void {
-    clearTimeout(this.#timers.get(timer));
-    this.#timers.delete(timer);
+    this.#timers.clear(timer);
   }
 
   open(call: number): void {
@@ -53,10 +50,12 @@ export class RuntimeHost implements Glue.Host {
     opened().catch((error) => this.#undelivered(call, error));
   }
 
-  send(call: number, operation: number, commands: Uint8Array[][]): void {
+  send(call: number, operation: number, commands: number, resp: Uint8Array): void {
     let replies: Promise<unknown> | undefined;
     try {
-      replies = this.#transport?.send(commands, operation);
+      replies = hasEncoded(this.#transport)
+        ? this.#transport.sendEncoded(resp, commands, operation)
+        : this.#transport?.send(split(resp.slice(), commands), operation);
     } catch (error) {
       replies = Promise.reject(error);
     }

@@ -24,8 +24,13 @@ const CLIENTS = [
     end: (client) => client.disconnect(),
   },
   {
-    name: "ioredis 6 that does not send again by itself",
-    make: (port) => new Redis(port, { retryStrategy: () => 20, autoResendUnfulfilledCommands: false }),
+    name: "ioredis 6 that sends nothing again or later",
+    make: (port) =>
+      new Redis(port, {
+        retryStrategy: () => 20,
+        autoResendUnfulfilledCommands: false,
+        enableOfflineQueue: false,
+      }),
     from: fromIoredis,
     end: (client) => client.disconnect(),
   },

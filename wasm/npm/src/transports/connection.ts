@@ -74,18 +74,17 @@ export class Connection {
     return this.#pending.some((pending) => pending.operation === operation);
   }
 
-  /** Sends commands; those of one turn of the event loop go out in one write. */
-  send(commands: Uint8Array[][], operation: number): Promise<Reply[]> {
+  /** Sends so many commands in RESP, which it copies; those of one turn of the event loop go out in one write. */
+  send(resp: Uint8Array, expected: number, operation: number): Promise<Reply[]> {
     const { promise, resolve, reject } = withResolvers<Reply[]>();
     if (this.#over !== undefined) {
       reject(new Undelivered("no", this.#over));
       return promise;
     }
     const heardBefore = this.#heard;
-    const expected = commands.length;
     const call = { operation, expected, replies: [], written: false, heardBefore, forgotten: false, resolve, reject };
     this.#pending.push(call);
-    this.#unwritten.push(encode(commands));
+    this.#unwritten.push(Buffer.from(resp));
     if (this.#unwritten.length === 1) {
       queueMicrotask(() => this.#write());
     }
@@ -154,34 +153,6 @@ export class Connection {
       pending.reject(new Undelivered(pending.written ? "maybe" : "no", reason));
     }
   }
-}
-
-/** The commands in RESP: an array of bulk strings each. */
-export function encode(commands: Uint8Array[][]): Uint8Array {
-  let length = 0;
-  const headers: string[] = [];
-  for (const command of commands) {
-    let header = `*${command.length}\r\n`;
-    for (const argument of command) {
-      header += `$${argument.length}\r\n`;
-      headers.push(header);
-      length += header.length + argument.length;
-      header = "\r\n";
-    }
-    length += 2;
-  }
-  const bytes = Buffer.allocUnsafe(length);
-  let at = 0;
-  let next = 0;
-  for (const command of commands) {
-    for (const argument of command) {
-      at += bytes.write(headers[next++] ?? "", at, "latin1");
-      bytes.set(argument, at);
-      at += argument.length;
-    }
-    at += bytes.write("\r\n", at, "latin1");
-  }
-  return bytes;
 }
 
 // Promise.withResolvers is newer than Node 20.

@@ -1,3 +1,4 @@
+import { encode } from "../encoded.js";
 import { Undelivered } from "../transport.js";
 import type { Connection } from "./connection.js";
 
@@ -28,7 +29,7 @@ export async function greet(connection: Connection, credentials: Credentials): P
 
   const encoder = new TextEncoder();
   const commands = greetings.map((words) => words.map((word) => encoder.encode(word)));
-  const replies = await connection.send(commands, HANDSHAKE).catch((error) => {
+  const replies = await connection.send(encode(commands), commands.length, HANDSHAKE).catch((error) => {
     // Nothing of a caller's has been sent yet.
     throw error instanceof Undelivered ? new Undelivered("no", error.message) : error;
   });

@@ -6,6 +6,7 @@ export interface IoredisClient {
   readonly status: string;
   readonly options: {
     autoResendUnfulfilledCommands?: boolean | undefined;
+    enableOfflineQueue?: boolean | undefined;
     keyPrefix?: string | undefined;
   };
   callBuffer(command: string, ...args: (string | Buffer)[]): Promise<unknown>;
@@ -25,15 +26,17 @@ export interface IoredisClient {
 /**
  * A transport over an ioredis client that you have.
  *
- * By default ioredis sends commands again by itself after a reconnect, which would count an add twice. A client made with
- * `autoResendUnfulfilledCommands: false` is used as it is; of any other a duplicate with that setting is made, with a
- * connection of its own, which `client.close()` closes. A `keyPrefix` is refused: give tallylock the whole key.
+ * By default ioredis sends commands again by itself after a reconnect, which would count an add twice, and keeps those that
+ * it cannot write to send them later. A client made with `autoResendUnfulfilledCommands: false` and
+ * `enableOfflineQueue: false` is used as it is; of any other a duplicate with these settings is made, with a connection of
+ * its own, which `client.close()` closes. A `keyPrefix` is refused: give tallylock the whole key.
  */
 export function fromIoredis(client: IoredisClient): Transport {
   if (client.options.keyPrefix) {
     return new Refusing("ioredis's keyPrefix would put side keys into another slot; give tallylock the whole key");
   }
-  if (client.options.autoResendUnfulfilledCommands === false) {
+  const { autoResendUnfulfilledCommands, enableOfflineQueue } = client.options;
+  if (autoResendUnfulfilledCommands === false && enableOfflineQueue === false) {
     return new Ioredis(client, false);
   }
   const own = client.duplicate({

@@ -1,11 +1,12 @@
-import { type Reply, type Transport, Undelivered } from "../transport.js";
+import { type EncodedTransport, encode } from "../encoded.js";
+import { type Reply, Undelivered } from "../transport.js";
 import type { Connection } from "./connection.js";
 
 /** Opens a connection, ready for calls, within so many milliseconds. Rejects with an {@link Undelivered}. */
 export type Dial = (timeoutMs: number) => Promise<Connection>;
 
 /** A transport over one connection at a time, which is opened again when it is lost. */
-export class Reconnecting implements Transport {
+export class Reconnecting implements EncodedTransport {
   #dial: Dial;
   #current: Connection | undefined;
   #dialing: Promise<Connection> | undefined;
@@ -28,15 +29,19 @@ export class Reconnecting implements Transport {
   }
 
   send(commands: Uint8Array[][], operation: number): Promise<Reply[]> {
+    return this.sendEncoded(encode(commands), commands.length, operation);
+  }
+
+  sendEncoded(resp: Uint8Array, commands: number, operation: number): Promise<Reply[]> {
     for (const connection of this.#old) {
       if (connection.carries(operation)) {
-        return connection.send(commands, operation);
+        return connection.send(resp, commands, operation);
       }
     }
     if (this.#current?.isOpen) {
-      return this.#current.send(commands, operation);
+      return this.#current.send(resp, commands, operation);
     }
-    return this.#sendOnceConnected(commands, operation);
+    return this.#sendOnceConnected(resp.slice(), commands, operation);
   }
 
   forget(operation: number): void {
@@ -56,7 +61,7 @@ export class Reconnecting implements Transport {
     this.#old.clear();
   }
 
-  async #sendOnceConnected(commands: Uint8Array[][], operation: number): Promise<Reply[]> {
+  async #sendOnceConnected(resp: Uint8Array, commands: number, operation: number): Promise<Reply[]> {
     this.#waiting.add(operation);
     const connecting = this.#connect();
     if (this.#lastTimeout !== undefined) {
@@ -68,7 +73,7 @@ export class Reconnecting implements Transport {
     if (!this.#waiting.has(operation)) {
       throw new Undelivered("no", "the call was given up before there was a connection");
     }
-    return connection.send(commands, operation);
+    return connection.send(resp, commands, operation);
   }
 
   /** The connection for new calls; all who need one while it is being opened get the same. */
