@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -56,7 +55,7 @@ class Agent:
 
 
 @pytest.fixture(scope="module")
-def server() -> Any:
+def server() -> redis.Redis:
     return redis.Redis.from_url(os.environ["TALLYLOCK_REDIS_URL"])
 
 
@@ -69,7 +68,7 @@ def agents() -> Iterator[dict[str, Agent]]:
 
 
 @pytest.fixture(autouse=True)
-def _no_keys(server: Any) -> Iterator[None]:
+def _no_keys(server: redis.Redis) -> Iterator[None]:
     """Only the keys of these tests are removed: the server may be one that somebody uses."""
     yield
     server.delete(LOCK, COUNTER)
@@ -86,7 +85,7 @@ def test_a_lock_taken_in_one_language_is_refused_in_the_others(agents: dict[str,
         assert holder("release", LOCK) == "0"
 
 
-def test_other_libraries_locks_exclude_every_language(agents: dict[str, Agent], server: Any) -> None:
+def test_other_libraries_locks_exclude_every_language(agents: dict[str, Agent], server: redis.Redis) -> None:
     theirs = server.lock(LOCK, timeout=30)
     assert theirs.acquire(blocking=False)
     assert [agent("acquire", LOCK) for agent in agents.values()] == ["error busy"] * len(LANGUAGES)
@@ -98,7 +97,7 @@ def test_other_libraries_locks_exclude_every_language(agents: dict[str, Agent], 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_excludes_other_libraries_locks(
-    language: str, agents: dict[str, Agent], server: Any
+    language: str, agents: dict[str, Agent], server: redis.Redis
 ) -> None:
     agents[language]("acquire", LOCK)
     assert not server.lock(LOCK, timeout=30).acquire(blocking=False)
@@ -111,7 +110,7 @@ def test_every_language_excludes_other_libraries_locks(
 
 @pytest.mark.parametrize(("adder", "biller"), list(permutations(LANGUAGES, 2)))
 def test_what_one_language_adds_another_drains(
-    adder: str, biller: str, agents: dict[str, Agent], server: Any
+    adder: str, biller: str, agents: dict[str, Agent], server: redis.Redis
 ) -> None:
     most = 2**63 - 1
     assert agents[adder]("add", COUNTER, most - 1) == str(most - 1)
