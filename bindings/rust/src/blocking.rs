@@ -19,6 +19,7 @@
 mod client;
 mod connection;
 mod counter;
+mod deadline;
 mod lane;
 mod lease;
 mod lock;

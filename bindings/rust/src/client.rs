@@ -145,7 +145,7 @@ impl Client {
         backend.check_open()?;
         let now = backend.now();
         let way = self.way(now.plus(settings.timeout.as_millis()));
-        let (operation, step) = Single::start(request, settings, random::jitter(), now);
+        let (operation, step) = Single::start(request, settings, random::jitter(now), now);
         self.run(operation, step, &way).await
     }
 

@@ -119,7 +119,7 @@ impl Connection {
             connection: self,
             answered: false,
         };
-        let commands = call.commands.iter().map(wire::pack).collect();
+        let commands = call.commands.iter().map(wire::command).collect();
         let result = self.exchange(commands).await;
         waiting.answered = true;
         self.used_at

@@ -60,7 +60,8 @@ impl Lease {
         let backend = self.client.backend();
         backend.check_open()?;
         let (settings, now) = (backend.settings(), backend.now());
-        let ((operation, step), before) = self.held.extend(ttl, settings, random::jitter(), now)?;
+        let ((operation, step), before) =
+            self.held.extend(ttl, settings, random::jitter(now), now)?;
         let way = self
             .client
             .way(now.plus(settings.timeout.as_millis()).min(before));
@@ -99,7 +100,7 @@ impl Lease {
         let backend = self.client.backend();
         backend.check_open()?;
         let (settings, now) = (backend.settings(), backend.now());
-        let Some((operation, step)) = self.held.release(settings, random::jitter(), now)? else {
+        let Some((operation, step)) = self.held.release(settings, random::jitter(now), now)? else {
             return Ok(None);
         };
         let way = self.client.way(now.plus(settings.timeout.as_millis()));

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tallylock_core::error::{Code, Error};
+use tallylock_core::time::Instant;
 use tallylock_core::token::Seed;
 
 /// A seed that a token can be made of: 16 bytes of the system's cryptographic source.
@@ -19,15 +20,14 @@ pub(crate) fn secret() -> Result<Seed, Error> {
     Ok(Seed::new(bytes))
 }
 
-/// A seed for an operation that makes no token: it only spreads the pauses between its repeats, so it is worth no
-/// system call on each add. Different in each process (by its id, for a fork shares the count) and in each call.
-pub(crate) fn jitter() -> Seed {
+/// A seed for an operation that makes no token: it only spreads the pauses between its repeats, and a system call on each
+/// add costs more than that is worth. Different in each call and, by address and time, in each process.
+pub(crate) fn jitter(now: Instant) -> Seed {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let place =
-        std::ptr::from_ref(&COUNT).addr() as u64 ^ u64::from(std::process::id()).rotate_left(32);
+    let place = std::ptr::from_ref(&COUNT).addr() as u64;
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&count.to_be_bytes());
-    bytes[8..].copy_from_slice(&place.to_be_bytes());
+    bytes[8..].copy_from_slice(&(place ^ now.as_millis().rotate_left(32)).to_be_bytes());
     Seed::new(bytes)
 }

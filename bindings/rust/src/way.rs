@@ -1,7 +1,10 @@
 //! How an operation's calls travel, and by which clock it waits.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use tallylock_core::drive::{Clock, Transport};
 use tallylock_core::step::{Call, Lane, Outcome, Undelivered};
@@ -25,6 +28,8 @@ pub(crate) struct ServerWay {
     deadline: Instant,
     timeout: Ttl,
     unanswered: AtomicUsize,
+    /// Calls go out one after the other: whoever has to wait for a connection is not overtaken by a later call.
+    turn: tokio::sync::Mutex<()>,
     lines: Mutex<Lines>,
 }
 
@@ -46,6 +51,7 @@ impl Way {
             deadline,
             timeout,
             unanswered: AtomicUsize::new(0),
+            turn: tokio::sync::Mutex::default(),
             lines: Mutex::default(),
         })
     }
@@ -84,12 +90,20 @@ impl Clock for &Way {
 
 impl ServerWay {
     async fn send(&self, call: Call) -> Outcome {
+        let turn = self.turn.lock().await;
         let connection = self.connection(call.lane).await?;
         if self.unanswered.fetch_add(1, Ordering::Relaxed) > 0 {
             // The operation goes on without an earlier answer: it has waited long enough for it.
             connection.mark_silent();
         }
-        let outcome = connection.send(&call).await;
+        let mut sending = pin!(connection.send(&call));
+        // Polled once, it has its place in the connection's queue.
+        let at_once = poll_fn(|context| Poll::Ready(sending.as_mut().poll(context))).await;
+        drop(turn);
+        let outcome = match at_once {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => sending.await,
+        };
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         if outcome.is_err() {
             self.lose(&connection);

@@ -3,13 +3,18 @@
 use redis::{Cmd, Value};
 use tallylock_core::step::{Command, Reply};
 
-/// A command as redis-rs packs it.
-pub(crate) fn pack(command: &Command) -> Cmd {
-    let bytes = command.iter().map(|word| word.len()).sum();
-    let mut packed = Cmd::with_capacity(command.len(), bytes);
+/// Adds the words of a command to one of redis-rs.
+pub(crate) fn pack(command: &Command, packed: &mut Cmd) {
     for word in command {
         packed.arg(word.as_ref());
     }
+}
+
+/// A command as redis-rs sends it.
+pub(crate) fn command(command: &Command) -> Cmd {
+    let bytes = command.iter().map(|word| word.len()).sum();
+    let mut packed = Cmd::with_capacity(command.len(), bytes);
+    pack(command, &mut packed);
     packed
 }
 
@@ -72,9 +77,9 @@ mod tests {
 
     #[test]
     fn a_command_is_packed_word_by_word() {
-        let command = vec![b"GET".as_slice().into(), vec![0xff, b'\n'].into()];
+        let words = vec![b"GET".as_slice().into(), vec![0xff, b'\n'].into()];
         assert_eq!(
-            pack(&command).get_packed_command(),
+            command(&words).get_packed_command(),
             b"*2\r\n$3\r\nGET\r\n$2\r\n\xff\n\r\n"
         );
     }

@@ -13,6 +13,7 @@ use tallylock_core::settings::Settings;
 use tallylock_core::step::{Operation, Step};
 use tallylock_core::time::{Instant, Wait};
 
+use super::deadline::Deadline;
 use super::lane::{Lane, MemoryLane, MemorySleeper, Sleeper};
 use super::pool::Pool;
 use super::{Counter, Lock, Value, undo};
@@ -50,7 +51,10 @@ impl Client {
             Target::Server(endpoint) => {
                 let pool = Pool::new(endpoint, options.settings.timeout);
                 let until = clock::now().plus(options.settings.timeout.as_millis());
-                pool.put(pool.take(until).map_err(connect_error)?);
+                pool.put(
+                    pool.take(&mut Deadline::new(until))
+                        .map_err(connect_error)?,
+                );
                 Place::Server(Arc::new(pool))
             }
         };
@@ -116,7 +120,7 @@ impl Client {
 
     /// Makes a request.
     pub(super) fn request<R: Request>(&self, request: R) -> Result<R::Output, Error> {
-        self.run(|settings, now| Single::start(request, settings, random::jitter(), now))
+        self.run(|settings, now| Single::start(request, settings, random::jitter(now), now))
     }
 
     /// Drives an operation to its end.

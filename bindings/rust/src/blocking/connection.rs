@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::time::Duration;
 
-use redis::{Parser, RedisError};
+use redis::{Cmd, Parser, RedisError};
 use tallylock_core::step::{Call, CallId, Outcome, Reply, Undelivered};
 use tallylock_core::time::Instant;
 
+use super::deadline::Deadline;
 use super::stream::Stream;
 use crate::endpoint::Endpoint;
 use crate::wire;
@@ -16,8 +17,12 @@ use crate::wire;
 pub(super) struct Connection {
     stream: Stream,
     parser: Parser,
+    /// Kept for their allocations.
+    command: Cmd,
     packed: Vec<u8>,
     owed: VecDeque<Owed>,
+    process: u32,
+    used_at: Instant,
 }
 
 /// The replies that a call is still owed: the server answers in the order of the requests.
@@ -37,18 +42,22 @@ pub(super) enum Received {
 }
 
 impl Connection {
-    /// Connects and says hello, at the longest until this moment.
+    /// Connects and says hello before the deadline, for this process.
     pub(super) fn open(
         endpoint: &Endpoint,
+        process: u32,
         slice: Duration,
-        until: Instant,
+        deadline: &mut Deadline,
     ) -> Result<Self, Undelivered> {
-        let stream = Stream::connect(&endpoint.address, slice, until)?;
+        let stream = Stream::connect(&endpoint.address, slice, deadline)?;
         let mut connection = Self {
             stream,
             parser: Parser::new(),
+            command: Cmd::new(),
             packed: Vec::new(),
             owed: VecDeque::new(),
+            process,
+            used_at: deadline.now(),
         };
         let greetings = endpoint.greetings();
         for greeting in &greetings {
@@ -59,18 +68,25 @@ impl Connection {
         let not_sent = |why: String| {
             Undelivered::NotSent(format!("{} does not answer: {why}", endpoint.address))
         };
-        connection
-            .stream
-            .write_all(&connection.packed, until)
-            .map_err(|error| not_sent(error.to_string()))?;
+        let written = connection.stream.write_all(&connection.packed, deadline);
+        written.map_err(|error| not_sent(error.to_string()))?;
         for greeting in &greetings {
-            greeting.accept(
-                &connection
-                    .read(until)
-                    .map_err(|error| not_sent(error.to_string()))?,
-            )?;
+            let reply = connection
+                .read(deadline)
+                .map_err(|error| not_sent(error.to_string()))?;
+            greeting.accept(&reply)?;
         }
         Ok(connection)
+    }
+
+    /// The process that opened it.
+    pub(super) fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// When it was last used, or a little earlier.
+    pub(super) fn used_at(&self) -> Instant {
+        self.used_at
     }
 
     /// Whether nothing is owed and the other side is there, as far as can be told without asking it.
@@ -83,26 +99,28 @@ impl Connection {
         self.owed.is_empty()
     }
 
-    /// Writes a call, at the longest until this moment.
+    /// Writes a call before the deadline.
     ///
     /// A server executes no command that it has not received to its last byte: where this fails, nothing was executed of
     /// a call that is one command. The connection must not be used again then.
-    pub(super) fn send(&mut self, call: &Call, until: Instant) -> Result<(), Undelivered> {
+    pub(super) fn send(&mut self, call: &Call, deadline: &mut Deadline) -> Result<(), Undelivered> {
         self.packed.clear();
         for command in &call.commands {
-            wire::pack(command).write_packed_command(&mut self.packed);
+            self.command.clear();
+            wire::pack(command, &mut self.command);
+            self.command.write_packed_command(&mut self.packed);
         }
+        let missing = call.commands.len();
         self.stream
-            .write_all(&self.packed, until)
+            .write_all(&self.packed, deadline)
             .map_err(|error| {
                 let why = format!("the request could not be written: {error}");
-                if call.commands.len() == 1 {
+                if missing == 1 {
                     Undelivered::NotSent(why)
                 } else {
                     Undelivered::MaybeSent(why)
                 }
             })?;
-        let missing = call.commands.len();
         self.owed.push_back(Owed {
             call: call.id,
             missing,
@@ -111,8 +129,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the replies to the call that was sent first, at the longest until this moment.
-    pub(super) fn receive(&mut self, until: Instant) -> Received {
+    /// Reads the replies to the call that was sent first, waiting for them until the deadline.
+    pub(super) fn receive(&mut self, deadline: &mut Deadline) -> Received {
+        self.used_at = deadline.now();
         loop {
             let Some(owed) = self.owed.front_mut() else {
                 return Received::Silence;
@@ -122,7 +141,7 @@ impl Connection {
                 self.owed.pop_front();
                 return answer;
             }
-            match self.read(until) {
+            match self.read(deadline) {
                 Ok(reply) => {
                     if let Some(owed) = self.owed.front_mut() {
                         owed.replies.push(reply);
@@ -145,11 +164,13 @@ impl Connection {
             .map(move |owed| (owed.call, Err(Undelivered::MaybeSent(why.clone()))))
     }
 
-    fn read(&mut self, until: Instant) -> Result<Reply, RedisError> {
+    fn read(&mut self, deadline: &mut Deadline) -> Result<Reply, RedisError> {
+        let stream = &mut self.stream;
         self.parser
             .parse_value(Until {
-                stream: &mut self.stream,
-                until,
+                stream,
+                deadline,
+                has_read: false,
             })
             .map(wire::reply)
     }
@@ -158,11 +179,17 @@ impl Connection {
 /// A stream as redis-rs's parser reads it; what it has read of a reply is kept when the deadline cuts it short.
 struct Until<'a> {
     stream: &'a mut Stream,
-    until: Instant,
+    deadline: &'a mut Deadline,
+    /// Something was read, so time has passed.
+    has_read: bool,
 }
 
 impl Read for Until<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.read(buffer, self.until)
+        if self.has_read {
+            self.deadline.refresh();
+        }
+        self.has_read = true;
+        self.stream.read(buffer, self.deadline)
     }
 }

@@ -10,6 +10,7 @@ use tallylock_core::step::{Call, CallId, Lane as Wanted, Outcome, Undelivered};
 use tallylock_core::time::Instant;
 
 use super::connection::{Connection, Received};
+use super::deadline::Deadline;
 use super::pool::Pool;
 use crate::clock;
 use crate::memory::Caller;
@@ -39,15 +40,15 @@ impl Lane {
     }
 
     /// Writes what was not sent yet.
-    fn write(&mut self, until: Instant) -> Result<(), (CallId, Undelivered)> {
+    fn write(&mut self, deadline: &mut Deadline) -> Result<(), (CallId, Undelivered)> {
         while let Some(call) = self.unsent.pop_front() {
-            self.write_one(&call, until)
+            self.write_one(&call, deadline)
                 .map_err(|undelivered| (call.id, undelivered))?;
         }
         Ok(())
     }
 
-    fn write_one(&mut self, call: &Call, until: Instant) -> Result<(), Undelivered> {
+    fn write_one(&mut self, call: &Call, deadline: &mut Deadline) -> Result<(), Undelivered> {
         if let Wanted::Own(number) = call.lane {
             if self.own == Some(number) && self.connection.is_none() {
                 return Err(Undelivered::NotSent(
@@ -58,10 +59,10 @@ impl Lane {
         }
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            none => none.insert(self.pool.take(until)?),
+            none => none.insert(self.pool.take(deadline)?),
         };
         connection
-            .send(call, until)
+            .send(call, deadline)
             .inspect_err(|_| self.give_up("the request could not be written"))
     }
 
@@ -79,11 +80,12 @@ impl BlockingTransport for Lane {
     }
 
     fn receive(&mut self, until: Instant) -> Option<(CallId, Outcome)> {
-        if let Err((call, undelivered)) = self.write(until) {
+        let mut deadline = Deadline::new(until);
+        if let Err((call, undelivered)) = self.write(&mut deadline) {
             return Some((call, Err(undelivered)));
         }
         if let Some(connection) = &mut self.connection {
-            match connection.receive(until) {
+            match connection.receive(&mut deadline) {
                 Received::Answer(call, replies) => return Some((call, Ok(replies))),
                 Received::Silence => {}
                 Received::Broken(why) => self.give_up(&why),

@@ -56,11 +56,11 @@ impl Lease {
     /// `lost`, with the reason, if it is no longer ours; `outcome_unknown` if the server does not answer in time;
     /// `unavailable` if it cannot be reached; `invalid_argument` if the TTL is not within 3 ms and 10 years; `closed`.
     pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        let seed = random::jitter();
         let backend = self.client.backend();
+        let now = backend.now();
         let ((operation, step), before) =
             self.held
-                .extend(ttl, backend.settings(), seed, backend.now())?;
+                .extend(ttl, backend.settings(), random::jitter(now), now)?;
         self.held
             .extended(self.client.run(|_, _| (operation, step)), before)
     }
@@ -75,7 +75,7 @@ impl Lease {
         let start = backend.now();
         match self
             .held
-            .release(backend.settings(), random::jitter(), start)?
+            .release(backend.settings(), random::jitter(start), start)?
         {
             Some((operation, step)) => self
                 .held

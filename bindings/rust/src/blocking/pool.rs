@@ -4,10 +4,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tallylock_core::step::Undelivered;
-use tallylock_core::time::{Instant, Ttl};
+use tallylock_core::time::Ttl;
 
 use super::connection::Connection;
-use crate::clock;
+use super::deadline::Deadline;
 use crate::endpoint::Endpoint;
 use crate::socket::TRUSTED_FOR;
 
@@ -25,7 +25,7 @@ pub(super) struct Pool {
 /// with its parent, and not even the lock, which another thread may have held at the fork.
 struct Idle {
     process: u32,
-    connections: Mutex<Vec<(Connection, Instant)>>,
+    connections: Mutex<Vec<Connection>>,
     child: OnceLock<Box<Idle>>,
 }
 
@@ -38,19 +38,26 @@ impl Pool {
         }
     }
 
-    /// An unused connection that is still good, or a new one, at the longest until this moment.
-    pub(super) fn take(&self, until: Instant) -> Result<Connection, Undelivered> {
-        let idle = self.idle.of(std::process::id());
+    /// An unused connection that is still good, or a new one before the deadline.
+    pub(super) fn take(&self, deadline: &mut Deadline) -> Result<Connection, Undelivered> {
+        let process = std::process::id();
+        let idle = self.idle.of(process);
         loop {
             // Not in the condition of a `while let`: the lock would be held while a stale connection is closed.
             let taken = idle.connections().pop();
-            match taken {
-                None => return self.open(until),
-                Some((connection, since)) => {
-                    if clock::now().since(since) < TRUSTED_FOR || connection.is_quiet() {
-                        return Ok(connection);
-                    }
-                }
+            let Some(connection) = taken else {
+                let timeout = self.timeout.as_millis();
+                let slice = Duration::from_millis((timeout / 4).max(1));
+                return Connection::open(
+                    &self.endpoint,
+                    process,
+                    slice,
+                    &mut deadline.at_most(timeout),
+                )
+                .inspect(|_| deadline.refresh());
+            };
+            if deadline.now().since(connection.used_at()) < TRUSTED_FOR || connection.is_quiet() {
+                return Ok(connection);
             }
         }
     }
@@ -60,9 +67,9 @@ impl Pool {
         if !connection.is_settled() {
             return;
         }
-        let mut connections = self.idle.of(std::process::id()).connections();
+        let mut connections = self.idle.of(connection.process()).connections();
         if connections.len() < MOST_IDLE {
-            connections.push((connection, clock::now()));
+            connections.push(connection);
         }
     }
 
@@ -70,12 +77,6 @@ impl Pool {
     pub(super) fn clear(&self) {
         let closed = std::mem::take(&mut *self.idle.of(std::process::id()).connections());
         drop(closed);
-    }
-
-    fn open(&self, until: Instant) -> Result<Connection, Undelivered> {
-        let timeout = self.timeout.as_millis();
-        let slice = Duration::from_millis((timeout / 4).max(1));
-        Connection::open(&self.endpoint, slice, until.min(clock::now().plus(timeout)))
     }
 }
 
@@ -97,7 +98,7 @@ impl Idle {
         idle
     }
 
-    fn connections(&self) -> MutexGuard<'_, Vec<(Connection, Instant)>> {
+    fn connections(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

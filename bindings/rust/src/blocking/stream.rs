@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use rustls::{ClientConnection, StreamOwned};
 use tallylock_core::step::Undelivered;
-use tallylock_core::time::Instant;
 
-use crate::clock::left_until;
+use super::deadline::Deadline;
 use crate::endpoint::Address;
 use crate::socket::{Look, look};
 use crate::tls;
+
+/// So many bytes fit into the send buffer of any socket that owes nothing: writing them does not block.
+const FITS_EVERYWHERE: usize = 4096;
 
 /// A connected socket.
 ///
@@ -36,11 +38,11 @@ enum Socket {
 }
 
 impl Stream {
-    /// Connects, at the longest until this moment.
+    /// Connects before the deadline.
     pub(super) fn connect(
         address: &Address,
         slice: Duration,
-        until: Instant,
+        deadline: &mut Deadline,
     ) -> Result<Self, Undelivered> {
         let not_sent = |error: io::Error| {
             Undelivered::NotSent(format!("cannot connect to {address}: {error}"))
@@ -55,39 +57,50 @@ impl Stream {
             Address::Unix(path) => UnixStream::connect(path)
                 .map(|socket| plain(Socket::Unix(socket)))
                 .map_err(not_sent),
-            Address::Tcp { host, port } => connect_tcp(host, *port, until)
+            Address::Tcp { host, port } => connect_tcp(host, *port, deadline)
                 .map(|socket| plain(Socket::Tcp(socket)))
                 .map_err(not_sent),
             Address::Tls { host, port } => {
                 let session = ClientConnection::new(tls::config()?, tls::server_name(host)?)
                     .map_err(|error| tls::undelivered(&io::Error::other(error)))?;
-                let socket = connect_tcp(host, *port, until).map_err(not_sent)?;
+                let socket = connect_tcp(host, *port, deadline).map_err(not_sent)?;
                 let mut stream = plain(Socket::Tls(Box::new(StreamOwned::new(session, socket))));
                 stream
-                    .shake_hands(until)
+                    .shake_hands(deadline)
                     .map_err(|error| tls::undelivered(&error))?;
                 Ok(stream)
             }
         }
     }
 
-    /// Writes all of it, at the longest until this moment. After an error some bytes may be on their way, but not all.
-    pub(super) fn write_all(&mut self, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    /// Writes all of it before the deadline. After an error some bytes may be on their way, but not all.
+    pub(super) fn write_all(
+        &mut self,
+        mut bytes: &[u8],
+        deadline: &mut Deadline,
+    ) -> io::Result<()> {
+        let may_block = bytes.len() > FITS_EVERYWHERE;
         while !bytes.is_empty() {
-            match self.write_some(until, |socket| socket.write(bytes))? {
+            match self.write_some(deadline, |socket| socket.write(bytes))? {
                 0 => return Err(ErrorKind::WriteZero.into()),
                 written => bytes = &bytes[written..],
             }
         }
-        self.write_some(until, Write::flush)
+        if may_block {
+            deadline.refresh();
+        }
+        match self.socket {
+            Socket::Tls(_) => self.write_some(deadline, Write::flush),
+            Socket::Tcp(_) | Socket::Unix(_) => Ok(()),
+        }
     }
 
-    /// Reads what there is, at the longest until this moment.
-    pub(super) fn read(&mut self, buffer: &mut [u8], until: Instant) -> io::Result<usize> {
+    /// Reads what there is, waiting for it until the deadline.
+    pub(super) fn read(&mut self, buffer: &mut [u8], deadline: &mut Deadline) -> io::Result<usize> {
         loop {
-            self.limit_read(until)?;
+            self.limit_read(deadline)?;
             match self.socket.read(buffer) {
-                Err(error) if is_passing(&error) => {}
+                Err(error) if is_passing(&error) => deadline.refresh(),
                 result => return result,
             }
         }
@@ -98,10 +111,11 @@ impl Stream {
         look(self.socket.fd()) == Look::Quiet
     }
 
-    fn shake_hands(&mut self, until: Instant) -> io::Result<()> {
+    fn shake_hands(&mut self, deadline: &mut Deadline) -> io::Result<()> {
         loop {
-            self.limit_read(until)?;
-            self.limit_write(until)?;
+            deadline.refresh();
+            self.limit_read(deadline)?;
+            self.limit_write(deadline)?;
             let Socket::Tls(stream) = &mut self.socket else {
                 return Ok(());
             };
@@ -117,20 +131,20 @@ impl Stream {
 
     fn write_some<T>(
         &mut self,
-        until: Instant,
+        deadline: &mut Deadline,
         mut write: impl FnMut(&mut Socket) -> io::Result<T>,
     ) -> io::Result<T> {
         loop {
-            self.limit_write(until)?;
+            self.limit_write(deadline)?;
             match write(&mut self.socket) {
-                Err(error) if is_passing(&error) => {}
+                Err(error) if is_passing(&error) => deadline.refresh(),
                 result => return result,
             }
         }
     }
 
-    fn limit_read(&mut self, until: Instant) -> io::Result<()> {
-        if let Some(limit) = limit(self.read_timeout, self.slice, until)? {
+    fn limit_read(&mut self, deadline: &Deadline) -> io::Result<()> {
+        if let Some(limit) = limit(self.read_timeout, self.slice, deadline.left()?) {
             self.socket.tcp_or_unix(
                 |tcp| tcp.set_read_timeout(Some(limit)),
                 |unix| unix.set_read_timeout(Some(limit)),
@@ -140,8 +154,8 @@ impl Stream {
         Ok(())
     }
 
-    fn limit_write(&mut self, until: Instant) -> io::Result<()> {
-        if let Some(limit) = limit(self.write_timeout, self.slice, until)? {
+    fn limit_write(&mut self, deadline: &Deadline) -> io::Result<()> {
+        if let Some(limit) = limit(self.write_timeout, self.slice, deadline.left()?) {
             self.socket.tcp_or_unix(
                 |tcp| tcp.set_write_timeout(Some(limit)),
                 |unix| unix.set_write_timeout(Some(limit)),
@@ -202,14 +216,10 @@ impl Write for Socket {
     }
 }
 
-/// What the kernel's time-out must be set to, if it cannot stay; a time-out if there is no time left.
-fn limit(present: Duration, slice: Duration, until: Instant) -> io::Result<Option<Duration>> {
-    let left = left_until(until);
-    if left.is_zero() {
-        return Err(ErrorKind::TimedOut.into());
-    }
+/// What the kernel's time-out must be set to, if it cannot stay.
+fn limit(present: Duration, slice: Duration, left: Duration) -> Option<Duration> {
     let wanted = slice.min(left);
-    Ok((present > left || present < wanted).then_some(wanted))
+    (present > left || present < wanted).then_some(wanted)
 }
 
 /// Whether a read or write ended for a reason that says nothing about the connection: a signal, or the end of a slice.
@@ -220,16 +230,14 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-fn connect_tcp(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
+fn connect_tcp(host: &str, port: u16, deadline: &mut Deadline) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(ErrorKind::NotFound, "the name has no address");
-    for address in resolve(host, port, until)? {
-        let left = left_until(until);
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        match TcpStream::connect_timeout(&address, left) {
+    for address in resolve(host, port, deadline.left()?)? {
+        deadline.refresh();
+        match TcpStream::connect_timeout(&address, deadline.left()?) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
+                deadline.refresh();
                 return Ok(socket);
             }
             Err(error) => failure = error,
@@ -239,7 +247,7 @@ fn connect_tcp(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
 }
 
 /// The addresses of a host. A name is looked up on a thread of its own, since the system's resolver knows no deadline.
-fn resolve(host: &str, port: u16, until: Instant) -> io::Result<Vec<SocketAddr>> {
+fn resolve(host: &str, port: u16, patience: Duration) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
@@ -254,7 +262,7 @@ fn resolve(host: &str, port: u16, until: Instant) -> io::Result<Vec<SocketAddr>>
             // Nobody waits for it any more if the deadline has passed.
             let _ = sender.send(found);
         })?;
-    match receiver.recv_timeout(left_until(until)) {
+    match receiver.recv_timeout(patience) {
         Ok(found) => found,
         Err(_) => Err(io::Error::new(
             ErrorKind::TimedOut,
@@ -266,26 +274,14 @@ fn resolve(host: &str, port: u16, until: Instant) -> io::Result<Vec<SocketAddr>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
 
     #[test]
     fn the_time_out_of_the_kernel_stays_while_it_does() {
-        let slice = Duration::from_millis(500);
-        let far = clock::now().plus(60_000);
-        assert_eq!(limit(slice, slice, far).unwrap(), None);
-        assert_eq!(limit(Duration::ZERO, slice, far).unwrap(), Some(slice));
-        let near = limit(slice, slice, clock::now().plus(100))
-            .unwrap()
-            .unwrap();
-        assert!(near <= Duration::from_millis(100));
-        assert_eq!(
-            limit(near, slice, far).unwrap(),
-            Some(slice),
-            "and back again"
-        );
-        assert_eq!(
-            limit(slice, slice, clock::now()).unwrap_err().kind(),
-            ErrorKind::TimedOut
-        );
+        let (slice, far) = (Duration::from_millis(500), Duration::from_secs(60));
+        assert_eq!(limit(slice, slice, far), None);
+        assert_eq!(limit(Duration::ZERO, slice, far), Some(slice));
+        let near = Duration::from_millis(100);
+        assert_eq!(limit(slice, slice, near), Some(near));
+        assert_eq!(limit(near, slice, far), Some(slice), "and back again");
     }
 }
