@@ -110,8 +110,8 @@ lint-dependencies: tools
 
 lint-python: python
 	$(STEP) "ruff and mypy"
-	@.venv/bin/ruff check bindings/python examples bench .ci
-	@.venv/bin/ruff format --check bindings/python examples bench .ci
+	@.venv/bin/ruff check bindings/python examples bench .ci tests/cross-language
+	@.venv/bin/ruff format --check bindings/python examples bench .ci tests/cross-language
 	@cd .ci && $(CURDIR)/.venv/bin/mypy --strict *.py tests/test_*.py
 	@cd examples/python && $(CURDIR)/.venv/bin/mypy --strict *.py
 	@cd bench && $(CURDIR)/.venv/bin/mypy --strict *.py
