@@ -1,0 +1,63 @@
+package dev.tallylock.blocking
+
+import dev.tallylock.ffi.leaseEnsure
+import dev.tallylock.ffi.leaseExtend
+import dev.tallylock.ffi.leaseFence
+import dev.tallylock.ffi.leaseIsValid
+import dev.tallylock.ffi.leaseRelease
+import dev.tallylock.ffi.leaseRemainingUs
+import dev.tallylock.internal.LeaseHandle
+import dev.tallylock.internal.toMicros
+import java.time.Duration
+import kotlin.time.Duration.Companion.microseconds
+import kotlin.time.toJavaDuration
+
+/**
+ * [dev.tallylock.Lease] with blocking verbs, which throw the same exceptions. A lease that is forgotten releases nothing: it lasts
+ * until its TTL ends.
+ */
+public class Lease internal constructor(private val handle: LeaseHandle) {
+    /** The fencing token: larger than that of each earlier lease of this lock. */
+    public val fence: Long
+        get() = handle.id.call(::leaseFence).toLong()
+
+    /** How long the lease is still ours by our clock; zero if it is not. Asks no server. */
+    public val remaining: Duration
+        get() =
+            handle.id
+                .call(::leaseRemainingUs)
+                .microseconds
+                .toJavaDuration()
+
+    /** Whether the lease is ours by our clock. Asks no server. */
+    public val isValid: Boolean
+        get() = handle.id.call(::leaseIsValid)
+
+    /**
+     * Makes sure, at the moment of use, that the lease is still ours by our clock. Asks no server.
+     *
+     * @param margin for how long it must be ours at least, 0 to 10 years
+     * @throws dev.tallylock.LostException if it is not, or not for that long
+     * @throws dev.tallylock.InvalidArgumentException if [margin] is out of bounds
+     */
+    public fun ensure(margin: Duration): Unit = handle.id.call { lease -> leaseEnsure(lease, margin.toMicros()) }
+
+    /**
+     * Gives the lease another [ttl] from now. Repeated by itself after a lost reply.
+     *
+     * @param ttl 1 ms to 10 years, rounded up to milliseconds; the lock's own TTL if `null`
+     * @throws dev.tallylock.LostException if the lease is no longer ours
+     * @throws dev.tallylock.InvalidArgumentException if [ttl] is out of bounds; nothing is sent
+     */
+    @JvmOverloads
+    public fun extend(ttl: Duration? = null): Unit =
+        handle.id.call { lease -> leaseExtend(lease, ttl?.toMicros() ?: handle.ttlMicros) }
+
+    /**
+     * Gives the lock back. Repeated by itself after a lost reply; may be called again after an exception, and does nothing once it
+     * has succeeded.
+     *
+     * @throws dev.tallylock.LostException if the lease was no longer ours; another's lock is not touched
+     */
+    public fun release(): Unit = handle.id.call(::leaseRelease)
+}

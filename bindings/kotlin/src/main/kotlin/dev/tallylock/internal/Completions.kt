@@ -1,0 +1,126 @@
+package dev.tallylock.internal
+
+import dev.tallylock.ffi.CallException
+import dev.tallylock.ffi.cancel
+import dev.tallylock.ffi.close
+import dev.tallylock.ffi.completionsWait
+import dev.tallylock.ffi.leaseAbandon
+import kotlinx.coroutines.suspendCancellableCoroutine
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.atomic.AtomicLong
+import kotlin.time.Duration.Companion.hours
+
+/**
+ * The calls of one client that run in the background, and the thread that hears of their ends.
+ *
+ * Each call has a ticket and a waiter in [waiting]. Whoever takes the waiter out decides how the call ends: the thread that
+ * brings its outcome, or the caller who gives up. So an outcome goes to the caller exactly once, or to [discard].
+ */
+internal class Completions(private val client: ULong) {
+    private val waiting = ConcurrentHashMap<Long, Waiter>()
+    private val lastTicket = AtomicLong()
+    private val isReceiving = AtomicBoolean()
+
+    /**
+     * Submits a call and suspends until it has ended. If the coroutine is cancelled meanwhile, the call is given up: it stops and
+     * undoes what it did.
+     */
+    suspend fun await(submit: (ticket: ULong) -> Unit): Outcome =
+        suspendCancellableCoroutine { continuation ->
+            val ticket =
+                begin(submit) { outcome ->
+                    // A coroutine that is cancelled before it goes on does not get to see the outcome.
+                    continuation.resume(outcome) { _, unseen, _ -> discard(unseen) }
+                }
+            continuation.invokeOnCancellation { giveUp(ticket) }
+        }
+
+    /**
+     * Submits a call and parks the calling thread until it has ended. If the thread is interrupted meanwhile, the call is given up:
+     * it stops and undoes what it did.
+     */
+    fun awaitParked(submit: (ticket: ULong) -> Unit): Outcome {
+        val future = CompletableFuture<Outcome>()
+        val ticket = begin(submit) { future.complete(it) }
+        try {
+            return future.get()
+        } catch (interrupted: InterruptedException) {
+            if (!giveUp(ticket)) {
+                // Its end came first, and is in the future or about to be.
+                discard(future.join())
+            }
+            throw interrupted
+        }
+    }
+
+    private fun begin(
+        submit: (ticket: ULong) -> Unit,
+        waiter: Waiter,
+    ): Long {
+        val ticket = lastTicket.incrementAndGet()
+        // Before it is submitted: its end may come at once.
+        waiting[ticket] = waiter
+        try {
+            translated { submit(ticket.toULong()) }
+        } catch (refused: Throwable) {
+            waiting.remove(ticket)
+            throw refused
+        }
+        if (isReceiving.compareAndSet(false, true)) {
+            Thread(::receive, "tallylock-completions-$client").apply { isDaemon = true }.start()
+        }
+        return ticket
+    }
+
+    /** Gives a call up, unless its end came first. */
+    private fun giveUp(ticket: Long): Boolean {
+        waiting.remove(ticket) ?: return false
+        try {
+            cancel(client, ticket.toULong())
+        } catch (_: CallException) {
+            // The client is closed: that has given up all its calls.
+        }
+        return true
+    }
+
+    /** Brings outcomes to their waiters until the client is closed, which then is the outcome of all others. */
+    private fun receive() {
+        val last =
+            try {
+                receiveUntilClosed()
+            } catch (closed: CallException) {
+                Outcome.Failed(closed.toFailure())
+            } catch (broken: Throwable) {
+                // Nobody would hear of any outcome again: no further call may be let in.
+                close(client)
+                Outcome.Broken(broken)
+            }
+        waiting.keys.forEach { waiting.remove(it)?.end(last) }
+    }
+
+    private fun receiveUntilClosed(): Nothing {
+        while (true) {
+            Records(completionsWait(client, LONGEST_WAIT_MILLIS)).forEach { ticket, outcome ->
+                waiting.remove(ticket)?.end(outcome) ?: discard(outcome)
+            }
+        }
+    }
+
+    /** Who waits for a call's outcome. */
+    private fun interface Waiter {
+        fun end(outcome: Outcome)
+    }
+
+    private companion object {
+        private val LONGEST_WAIT_MILLIS = 1.hours.inWholeMilliseconds.toULong()
+    }
+}
+
+/** Nobody will hear of this outcome any more: a lease in it is given back, even if the client is closed by now. */
+private fun discard(outcome: Outcome) {
+    if (outcome is Outcome.Granted) {
+        leaseAbandon(outcome.lease)
+    }
+}

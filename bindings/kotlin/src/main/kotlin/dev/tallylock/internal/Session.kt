@@ -1,0 +1,104 @@
+package dev.tallylock.internal
+
+import dev.tallylock.Owner
+import java.lang.ref.Cleaner
+import java.lang.ref.Reference
+import dev.tallylock.ffi.close as closeClient
+import dev.tallylock.ffi.connect as connectClient
+import dev.tallylock.ffi.leaseFree as freeLease
+import dev.tallylock.ffi.open as openClient
+import dev.tallylock.ffi.submitConnect as submitConnectClient
+
+/**
+ * A native client, named by [id], and its calls in the background.
+ *
+ * A session that is forgotten is closed when it is collected. Its receiving thread knows [completions] only, and would not keep
+ * it: each call must, until it has ended.
+ */
+internal class Session private constructor(private val id: ULong) {
+    private val completions = Completions(id)
+    private val cleanable = CLEANER.register(this, CloseClient(id))
+
+    /** Runs a call that does its I/O on the calling thread. */
+    inline fun <T> call(native: (client: ULong) -> T): T =
+        try {
+            translated { native(id) }
+        } finally {
+            Reference.reachabilityFence(this)
+        }
+
+    /** Runs a call in the background and suspends until it has ended; a cancelled coroutine gives it up. */
+    suspend fun await(submit: (client: ULong, ticket: ULong) -> Unit): Outcome =
+        try {
+            completions.await { ticket -> submit(id, ticket) }
+        } finally {
+            Reference.reachabilityFence(this)
+        }
+
+    /** Runs a call in the background and parks the thread until it has ended; an interrupted thread gives it up. */
+    fun awaitParked(submit: (client: ULong, ticket: ULong) -> Unit): Outcome =
+        try {
+            completions.awaitParked { ticket -> submit(id, ticket) }
+        } finally {
+            Reference.reachabilityFence(this)
+        }
+
+    /** Closes the client; what it has under way ends as `closed`. Touches no data. */
+    fun close(): Unit = cleanable.clean()
+
+    companion object {
+        /** Opens a client and connects it in the background. */
+        suspend fun open(
+            url: String,
+            timeoutMicros: Long?,
+            owner: Owner,
+        ): Session {
+            val session = Session(translated { openClient(url, timeoutMicros, owner.label(), owner == Owner.None) })
+            try {
+                session.await { client, ticket -> submitConnectClient(client, ticket) }.toUnit()
+            } catch (failure: Throwable) {
+                session.close()
+                throw failure
+            }
+            return session
+        }
+
+        /** Opens a client and connects it on the calling thread. */
+        fun openBlocking(
+            url: String,
+            timeoutMicros: Long?,
+            owner: Owner,
+        ): Session = Session(translated { connectClient(url, timeoutMicros, owner.label(), owner == Owner.None) })
+
+        private fun Owner.label(): String? = (this as? Owner.Label)?.text
+    }
+}
+
+/**
+ * The id of a native lease, freed when this object is collected. Freeing it releases nothing: the lock of a forgotten lease ends
+ * with its TTL.
+ */
+internal class LeaseId(private val id: ULong) {
+    init {
+        CLEANER.register(this, FreeLease(id))
+    }
+
+    /** Runs a call that names the lease. */
+    inline fun <T> call(native: (lease: ULong) -> T): T =
+        try {
+            translated { native(id) }
+        } finally {
+            Reference.reachabilityFence(this)
+        }
+}
+
+private val CLEANER: Cleaner = Cleaner.create()
+
+// Of classes of their own, so that they cannot hold what they are to be run after.
+private class CloseClient(private val id: ULong) : Runnable {
+    override fun run(): Unit = closeClient(id)
+}
+
+private class FreeLease(private val id: ULong) : Runnable {
+    override fun run(): Unit = freeLease(id)
+}

@@ -1,0 +1,159 @@
+package dev.tallylock
+
+import dev.tallylock.testing.FaultProxy
+import dev.tallylock.testing.ServerKind
+import dev.tallylock.testing.TestServer
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.async
+import kotlinx.coroutines.cancelAndJoin
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertTrue
+import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.EnumSource
+import java.util.concurrent.atomic.AtomicReference
+import kotlin.random.Random
+import kotlin.time.Duration.Companion.microseconds
+import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.minutes
+import kotlin.time.Duration.Companion.seconds
+import kotlin.time.toJavaDuration
+
+/** Calls that are given up: no lock stays behind, and no reply goes to another caller. */
+class CancellationTest {
+    @ParameterizedTest
+    @EnumSource
+    fun acquiresCancelledAtRandomPointsLeaveNoLock(kind: ServerKind) {
+        val server = TestServer.empty(kind)
+        val random = Random(SEED)
+        runBlocking(Dispatchers.Default) {
+            Tallylock.connect(server.url).use { client ->
+                val lock = client.lock(KEY, 10.minutes)
+                var granted = 0
+                repeat(ROUNDS) {
+                    val acquiring = async { lock.acquire(wait = 10.seconds) }
+                    spin(random.nextInt(LONGEST_SPIN_MICROS))
+                    acquiring.cancelAndJoin()
+                    if (!acquiring.isCancelled) {
+                        acquiring.await().release()
+                        granted += 1
+                    }
+                    assertFree(client)
+                }
+                assertTrue(granted in 1 until ROUNDS, "$granted of $ROUNDS were granted: the points are not spread")
+            }
+        }
+        assertEquals(null, server.bystander.get(KEY))
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    fun waitersCancelledAtRandomPointsLeaveNoLock(kind: ServerKind) {
+        val server = TestServer.empty(kind)
+        val random = Random(SEED)
+        runBlocking(Dispatchers.Default) {
+            Tallylock.connect(server.url).use { client ->
+                val lock = client.lock(KEY, 10.minutes)
+                repeat(ROUNDS / 4) {
+                    val lease = lock.acquire()
+                    val waiters = List(3) { async { lock.acquire(wait = 10.seconds) } }
+                    delay(random.nextInt(30).milliseconds)
+                    val releasing = launch { lease.release() }
+                    waiters.forEach {
+                        it.cancelAndJoin()
+                        if (!it.isCancelled) it.await().release()
+                    }
+                    releasing.join()
+                    assertFree(client)
+                }
+            }
+        }
+        assertEquals(null, server.bystander.get(KEY))
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    fun anAcquireCancelledWhileItsReplyIsOnTheWayIsUndone(kind: ServerKind) {
+        val server = TestServer.empty(kind)
+        FaultProxy(server).use { proxy ->
+            runBlocking(Dispatchers.Default) {
+                Tallylock.connect(proxy.url, timeout = 20.seconds).use { client ->
+                    client.lock(KEY, 10.minutes).acquire().release()
+                    proxy.holdMatching(KEY)
+                    val acquiring = async { client.lock(KEY, 10.minutes).acquire() }
+                    proxy.awaitHeld(1)
+                    assertTrue(server.bystander.exists(KEY), "the server has granted it")
+                    acquiring.cancelAndJoin()
+                    proxy.go()
+                    Tallylock.connect(server.url).use { other -> assertFree(other) }
+                }
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    fun acquiresInterruptedAtRandomPointsLeaveNoLock(kind: ServerKind) {
+        val server = TestServer.empty(kind)
+        val random = Random(SEED)
+        Tallylock.connectBlocking(server.url).use { client ->
+            val lock = client.lock(KEY, 10.minutes.toJavaDuration())
+            var granted = 0
+            repeat(ROUNDS) {
+                val outcome = AtomicReference<Result<Unit>>()
+                val thread =
+                    Thread {
+                        outcome.set(runCatching { lock.acquire(10.seconds.toJavaDuration()).release() })
+                    }
+                thread.start()
+                spin(random.nextInt(LONGEST_SPIN_MICROS))
+                thread.interrupt()
+                thread.join()
+                val failure = outcome.get().exceptionOrNull()
+                if (failure == null) granted += 1 else assertEquals(InterruptedException::class, failure::class)
+                lock.acquire(10.seconds.toJavaDuration()).release()
+            }
+            assertTrue(granted in 1 until ROUNDS, "$granted of $ROUNDS were granted: the points are not spread")
+        }
+        assertEquals(null, server.bystander.get(KEY))
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    fun cancelledCallsLeaveNoReplyToAnotherCaller(kind: ServerKind) {
+        val server = TestServer.empty(kind)
+        val random = Random(SEED)
+        val keys = List(16) { "session:$it:ctx" }
+        keys.forEach { server.plant(it, "of $it") }
+        runBlocking(Dispatchers.Default) {
+            Tallylock.connect(server.url).use { client ->
+                repeat(ROUNDS) {
+                    val gets = keys.map { key -> key to async { client.value(key).get()?.decodeToString() } }
+                    spin(random.nextInt(LONGEST_SPIN_MICROS))
+                    gets.filter { random.nextBoolean() }.forEach { (_, get) -> get.cancel() }
+                    gets.forEach { (key, get) ->
+                        get.join()
+                        if (!get.isCancelled) assertEquals("of $key", get.await())
+                    }
+                }
+            }
+        }
+    }
+
+    /** What a cancelled acquire left would stay for ten minutes: this would wait in vain. */
+    private suspend fun assertFree(client: Client) = client.lock(KEY, 10.minutes).acquire(wait = 10.seconds).release()
+
+    private fun spin(micros: Int) {
+        val until = System.nanoTime() + micros.microseconds.inWholeNanoseconds
+        while (System.nanoTime() < until) Thread.onSpinWait()
+    }
+
+    private companion object {
+        const val KEY = "invoice:42"
+        const val SEED = 20130131
+        const val ROUNDS = 300
+        const val LONGEST_SPIN_MICROS = 1_500
+    }
+}

@@ -1,0 +1,192 @@
+package dev.tallylock
+
+import dev.tallylock.testing.FaceClient
+import dev.tallylock.testing.FaultProxy
+import dev.tallylock.testing.Setup
+import dev.tallylock.testing.TestServer
+import kotlinx.coroutines.runBlocking
+import org.junit.jupiter.api.Assertions.assertArrayEquals
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertThrows
+import org.junit.jupiter.api.Assertions.assertTrue
+import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.MethodSource
+import kotlin.time.Duration.Companion.minutes
+import kotlin.time.Duration.Companion.seconds
+
+/** Each verb with the reply to its request lost: the server has executed it, and nobody knows. */
+class LostReplyTest {
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun addIsNotRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.add(1)
+            assertUnknown { counter.add(5) }
+            assertEquals("6", bystander.get(KEY))
+            assertEquals(6, counter.read())
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun drainIsNotRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.drain()
+            counter.add(5)
+            assertUnknown { counter.drain() }
+            assertEquals("0", bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun finishIsNotRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.finish()
+            counter.add(5)
+            assertUnknown { counter.finish() }
+            assertEquals(null, bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun replaceIfPresentIsNotRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val value = client.value(KEY)
+            server.plant(KEY, "v")
+            value.replaceIfPresent("v".encodeToByteArray(), 1.minutes)
+            assertUnknown { value.replaceIfPresent("w".encodeToByteArray(), 1.minutes) }
+            assertEquals("w", bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun compareAndSetIsNotRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val value = client.value(KEY)
+            server.plant(KEY, "v")
+            value.compareAndSet("v".encodeToByteArray(), "w".encodeToByteArray(), 1.minutes)
+            assertUnknown { value.compareAndSet("w".encodeToByteArray(), "x".encodeToByteArray(), 1.minutes) }
+            assertEquals("x", bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun readIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.add(5)
+            counter.read()
+            assertEquals(5, losing { counter.read() })
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun getIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val value = client.value(KEY)
+            server.plant(KEY, "v")
+            value.get()
+            assertArrayEquals("v".encodeToByteArray(), losing { value.get() })
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun touchIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val value = client.value(KEY)
+            server.plant(KEY, "v")
+            value.touch(1.minutes)
+            assertTrue(losing { value.touch(15.minutes) })
+            assertTrue(bystander.pttl(KEY) > 800_000)
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun acquireFindsItsOwnLock(setup: Setup) =
+        onLossyServer(setup) {
+            val lock = client.lock(KEY, 30.seconds)
+            lock.acquire().release()
+            val lease = losing { lock.acquire() }
+            lease.ensure(20.seconds)
+            lease.release()
+            assertEquals(null, bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun waitingAcquireFindsItsOwnLock(setup: Setup) =
+        onLossyServer(setup) {
+            val lock = client.lock(KEY, 30.seconds)
+            lock.acquire(5.seconds).release()
+            val lease = losing { lock.acquire(5.seconds) }
+            lease.release()
+            assertEquals(null, bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun extendIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val lease = client.lock(KEY, 30.seconds).acquire()
+            lease.extend()
+            losing { lease.extend(15.minutes) }
+            lease.ensure(14.minutes)
+            assertTrue(bystander.pttl(KEY) > 800_000)
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun releaseIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val lock = client.lock(KEY, 30.seconds)
+            lock.acquire().release()
+            val lease = lock.acquire()
+            losing { lease.release() }
+            assertEquals(null, bystander.get(KEY))
+        }
+
+    private fun onLossyServer(
+        setup: Setup,
+        test: suspend Scene.() -> Unit,
+    ) {
+        val server = TestServer.empty(setup.kind)
+        FaultProxy(server).use { proxy ->
+            runBlocking {
+                setup.face.connect(proxy.url).use { client -> Scene(client, proxy, server).test() }
+            }
+        }
+    }
+
+    private class Scene(
+        val client: FaceClient,
+        private val proxy: FaultProxy,
+        val server: TestServer,
+    ) {
+        val bystander = server.bystander
+
+        /** Runs a call whose first reply is lost. It must have been run before, so that the server knows its script. */
+        suspend fun <T> losing(call: suspend () -> T): T {
+            proxy.loseMatching(KEY)
+            try {
+                return call()
+            } finally {
+                val stats = proxy.stats()
+                assertEquals(1, stats.lost, "replies that were lost")
+                assertEquals(0, stats.armed, "traps that nothing went into")
+            }
+        }
+
+        suspend fun assertUnknown(call: suspend () -> Any?) {
+            val exception = assertThrows(OutcomeUnknownException::class.java) { runBlocking { losing(call) } }
+            assertEquals(Applied.Maybe, exception.applied)
+            assertEquals(KEY, exception.key)
+        }
+    }
+
+    private companion object {
+        const val KEY = "session:42:billableSecondsPending"
+        const val SETUPS = "dev.tallylock.testing.Setup#all"
+    }
+}

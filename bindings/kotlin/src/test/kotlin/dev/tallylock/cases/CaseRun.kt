@@ -1,0 +1,230 @@
+package dev.tallylock.cases
+
+import dev.tallylock.TallylockException
+import dev.tallylock.testing.FaceClient
+import dev.tallylock.testing.FaceCounter
+import dev.tallylock.testing.FaceLease
+import dev.tallylock.testing.FaceLock
+import dev.tallylock.testing.FaceValue
+import dev.tallylock.testing.Found
+import org.junit.jupiter.api.Assertions.assertArrayEquals
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertNull
+import org.junit.jupiter.api.Assertions.assertSame
+import org.junit.jupiter.api.Assertions.assertTrue
+import java.math.BigInteger
+import kotlin.time.Duration.Companion.milliseconds
+
+/** One case, run on a client and the world around it. */
+class CaseRun(
+    private val case: Case,
+    private val client: FaceClient,
+    private val world: World,
+) {
+    private val opened = mutableMapOf<String, Any>()
+
+    /** Runs the case; fails with an [AssertionError] if anything comes out otherwise. */
+    suspend fun run() {
+        case.given.forEach(world::plant)
+        runSteps(case.steps, mutableMapOf())
+        checkLeft()
+    }
+
+    private suspend fun runSteps(
+        steps: List<Step>,
+        leases: MutableMap<String, FaceLease>,
+    ) = steps.forEach { runStep(it, leases) }
+
+    private suspend fun runStep(
+        step: Step,
+        leases: MutableMap<String, FaceLease>,
+    ) {
+        when (step) {
+            is Step.OnCounter -> runOnCounter(step)
+            is Step.OnValue -> runOnValue(step)
+            is Step.Acquire ->
+                expecting(step.error) {
+                    val wait = step.with.wait?.duration
+                    leases[step.`as` ?: UNNAMED] = handle<FaceLock>(step.on).acquire(wait)
+                }
+            is Step.Block -> runBlock(step, leases)
+            is Step.OnLease -> runOnLease(step, leases)
+            is Step.Advance -> world.advance(step.with.ms.milliseconds)
+            is Step.Planting -> world.plant(step.with)
+            is Step.Remove -> world.remove(step.with.key.text)
+            is Step.LoseNextReply -> world.loseNextReply()
+        }
+    }
+
+    private suspend fun runOnCounter(step: Step.OnCounter) =
+        expecting(step.error) {
+            val counter = handle<FaceCounter>(step.on)
+            when (step) {
+                is Step.Add -> {
+                    val total =
+                        counter.add(
+                            step.with.amount.number
+                                .longValueExact(),
+                        )
+                    step.expect?.let { assertEquals(it.total.number, total.big()) }
+                }
+                is Step.Read -> {
+                    val total = counter.read()
+                    step.expect?.let { assertEquals(it.total?.number, total?.big()) }
+                }
+                is Step.Drain -> {
+                    val amount = counter.drain()
+                    step.expect?.let { assertEquals(it.amount?.number, amount?.big()) }
+                }
+                is Step.Finish -> {
+                    val amount = counter.finish()
+                    step.expect?.let { assertEquals(it.amount?.number, amount?.big()) }
+                }
+            }
+        }
+
+    private suspend fun runOnValue(step: Step.OnValue) =
+        expecting(step.error) {
+            val value = handle<FaceValue>(step.on)
+            when (step) {
+                is Step.Get -> {
+                    val found = value.get()
+                    step.expect?.let { assertArrayEquals(it.value?.bytes, found) }
+                }
+                is Step.ReplaceIfPresent -> {
+                    val done = value.replaceIfPresent(step.with.value.bytes, step.with.ttl.duration)
+                    step.expect?.let { assertEquals(it.done, done) }
+                }
+                is Step.Touch -> {
+                    val done = value.touch(step.with.ttl.duration)
+                    step.expect?.let { assertEquals(it.done, done) }
+                }
+                is Step.CompareAndSet -> {
+                    val arguments = step.with
+                    val done =
+                        value.compareAndSet(arguments.expected.bytes, arguments.value.bytes, arguments.ttl.duration)
+                    step.expect?.let { assertEquals(it.done, done) }
+                }
+            }
+        }
+
+    private suspend fun runOnLease(
+        step: Step.OnLease,
+        leases: Map<String, FaceLease>,
+    ) {
+        val lease = leases.getValue(step.on)
+        when (step) {
+            is Step.Extend -> expecting(step.error) { lease.extend(step.with.ttl?.duration) }
+            is Step.Release -> expecting(step.error) { lease.release() }
+            is Step.Ensure -> expecting(step.error) { lease.ensure(step.with.margin.duration) }
+            is Step.Fence -> {
+                step.expect.`is`?.let { assertEquals(it.number, lease.fence.big()) }
+                step.expect.above?.let { other ->
+                    assertTrue(lease.fence > leases.getValue(other).fence, "the fence is not above that of $other")
+                }
+            }
+            is Step.Remaining -> {
+                val remaining = lease.remaining
+                assertTrue(remaining.inWholeMilliseconds in step.expect.ms.range, "$remaining remain")
+                assertEquals(remaining.isPositive(), lease.isValid)
+            }
+        }
+    }
+
+    private suspend fun runBlock(
+        step: Step.Block,
+        leases: Map<String, FaceLease>,
+    ) = expecting(step.error) {
+        val lock = handle<FaceLock>(step.on)
+        val raised = if (step.raises) RaisedInside() else null
+        val caught =
+            try {
+                lock.withLock(step.with.wait?.duration) { lease ->
+                    assertNull(step.error, "the block was entered")
+                    val known = leases.toMutableMap()
+                    step.`as`?.let { known[it] = lease }
+                    runSteps(step.inside, known)
+                    raised?.let { throw it }
+                }
+                null
+            } catch (raised: RaisedInside) {
+                raised
+            }
+        assertSame(raised, caught)
+    }
+
+    /** Runs what must succeed, or must fail with this error. */
+    private suspend fun expecting(
+        error: ExpectedError?,
+        run: suspend () -> Unit,
+    ) {
+        val thrown =
+            try {
+                run()
+                null
+            } catch (exception: TallylockException) {
+                exception
+            }
+        if (error == null) {
+            return thrown?.let { throw AssertionError("it failed", it) } ?: Unit
+        }
+        if (thrown == null) throw AssertionError("it succeeded instead of ${error.code}")
+        assertEquals(error.code, thrown.code, thrown.message)
+        assertEquals(error.applied.applied, thrown.applied, thrown.message)
+        assertEquals(error.reason?.word, thrown.reason, thrown.message)
+        for (text in error.mentions) {
+            assertTrue(text in thrown.message.orEmpty(), "${thrown.message} does not mention $text")
+        }
+    }
+
+    /** The handle of this name, opened when it is first used: what refuses it is the error of that step. */
+    private inline fun <reified T> handle(name: String): T =
+        opened.getOrPut(name) { open(case.handles.first { it.name == name }) } as T
+
+    private fun open(handle: Handle): Any =
+        when (handle) {
+            is Handle.Counter -> client.counter(handle.key.text, handle.ttl.duration, handle.expiry?.expiry)
+            is Handle.Value -> client.value(handle.key.text)
+            is Handle.Lock -> client.lock(handle.key.text, handle.ttl.duration)
+        }
+
+    private fun checkLeft() {
+        val found = world.keys().associateBy { it.key.decodeToString() }
+        assertEquals(case.left.map { it.key.text }.toSet(), found.keys, "the keys that are left")
+        for (left in case.left) {
+            checkLeft(left, found.getValue(left.key.text))
+        }
+    }
+
+    private fun checkLeft(
+        left: Left,
+        found: Found,
+    ) {
+        val name = left.key.text.take(SHOWN)
+        val text = found.value?.decodeToString()
+        when {
+            left.value != null -> assertArrayEquals(left.value.bytes, found.value, "the value of $name")
+            left.pattern != null ->
+                assertTrue(
+                    text != null && Regex(left.pattern).containsMatchIn(text),
+                    "$name is $text",
+                )
+            else -> assertNull(found.value, "$name is a string")
+        }
+        val ttl = found.ttl
+        if (left.ttlMs == null) {
+            assertNull(ttl, "the TTL of $name")
+        } else {
+            assertTrue(ttl != null && ttl.inWholeMilliseconds in left.ttlMs.range, "the TTL of $name is $ttl")
+        }
+    }
+
+    private class RaisedInside : Exception("raised inside the block")
+
+    private companion object {
+        const val UNNAMED = ""
+        const val SHOWN = 60
+    }
+}
+
+private fun Long.big(): BigInteger = BigInteger.valueOf(this)

@@ -1,0 +1,288 @@
+@file:OptIn(ExperimentalSerializationApi::class)
+
+package dev.tallylock.cases
+
+import kotlinx.serialization.ExperimentalSerializationApi
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.json.JsonClassDiscriminator
+
+/** Something that is done, and what must come of it. */
+@Serializable
+@JsonClassDiscriminator("do")
+sealed interface Step {
+    /** A step on a handle, or on a lease. */
+    sealed interface OnName : Step {
+        val on: String
+    }
+
+    /** A step that may be refused; [error] is what it must be refused with. */
+    sealed interface MayFail : OnName {
+        val error: ExpectedError?
+    }
+
+    sealed interface OnCounter : MayFail
+
+    sealed interface OnValue : MayFail
+
+    sealed interface OnLock : MayFail
+
+    sealed interface OnLease : OnName
+
+    @Serializable
+    @SerialName("counter.add")
+    class Add(
+        override val on: String,
+        val with: AddArguments,
+        val expect: Total? = null,
+        override val error: ExpectedError? = null,
+    ) : OnCounter {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("counter.read")
+    class Read(
+        override val on: String,
+        val expect: TotalOrNothing? = null,
+        override val error: ExpectedError? = null,
+    ) : OnCounter {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("counter.drain")
+    class Drain(
+        override val on: String,
+        val expect: AmountOrNothing? = null,
+        override val error: ExpectedError? = null,
+    ) : OnCounter {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("counter.finish")
+    class Finish(
+        override val on: String,
+        val expect: AmountOrNothing? = null,
+        override val error: ExpectedError? = null,
+    ) : OnCounter {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("value.get")
+    class Get(
+        override val on: String,
+        val expect: BytesOrNothing? = null,
+        override val error: ExpectedError? = null,
+    ) : OnValue {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("value.replace_if_present")
+    class ReplaceIfPresent(
+        override val on: String,
+        val with: ReplaceArguments,
+        val expect: Done? = null,
+        override val error: ExpectedError? = null,
+    ) : OnValue {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("value.touch")
+    class Touch(
+        override val on: String,
+        val with: TtlArgument,
+        val expect: Done? = null,
+        override val error: ExpectedError? = null,
+    ) : OnValue {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("value.compare_and_set")
+    class CompareAndSet(
+        override val on: String,
+        val with: CompareAndSetArguments,
+        val expect: Done? = null,
+        override val error: ExpectedError? = null,
+    ) : OnValue {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("lock.acquire")
+    class Acquire(
+        override val on: String,
+        val `as`: String? = null,
+        val with: WaitArgument = WaitArgument(),
+        override val error: ExpectedError? = null,
+    ) : OnLock {
+        init {
+            requireOne(`as`, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("lock.block")
+    class Block(
+        override val on: String,
+        val `as`: String? = null,
+        val with: WaitArgument = WaitArgument(),
+        val inside: List<Step>,
+        val raises: Boolean,
+        override val error: ExpectedError? = null,
+    ) : OnLock
+
+    @Serializable
+    @SerialName("lease.extend")
+    class Extend(
+        override val on: String,
+        val with: OptionalTtlArgument = OptionalTtlArgument(),
+        val error: ExpectedError? = null,
+    ) : OnLease
+
+    @Serializable
+    @SerialName("lease.release")
+    class Release(
+        override val on: String,
+        val error: ExpectedError? = null,
+    ) : OnLease
+
+    @Serializable
+    @SerialName("lease.fence")
+    class Fence(
+        override val on: String,
+        val expect: FenceExpectation,
+    ) : OnLease
+
+    @Serializable
+    @SerialName("lease.remaining")
+    class Remaining(
+        override val on: String,
+        val expect: SpanOfMillis,
+    ) : OnLease
+
+    @Serializable
+    @SerialName("lease.ensure")
+    class Ensure(
+        override val on: String,
+        val with: MarginArgument,
+        val error: ExpectedError? = null,
+    ) : OnLease
+
+    @Serializable
+    @SerialName("advance")
+    class Advance(val with: AdvanceArgument) : Step
+
+    @Serializable
+    @SerialName("plant")
+    class Planting(val with: Plant) : Step
+
+    @Serializable
+    @SerialName("remove")
+    class Remove(val with: KeyArgument) : Step
+
+    @Serializable
+    @SerialName("lose_next_reply")
+    class LoseNextReply : Step
+}
+
+private fun requireOne(
+    expected: Any?,
+    error: Any?,
+) = require((expected == null) != (error == null)) { "either a result or an error must be expected" }
+
+@Serializable
+class AddArguments(val amount: Amount)
+
+@Serializable
+class Total(val total: Amount)
+
+@Serializable
+class TotalOrNothing(val total: Amount?)
+
+@Serializable
+class AmountOrNothing(val amount: Amount?)
+
+@Serializable
+class BytesOrNothing(val value: Bytes?)
+
+@Serializable
+class ReplaceArguments(
+    val value: Bytes,
+    @SerialName("ttl_ms") val ttl: Millis,
+)
+
+@Serializable
+class TtlArgument(
+    @SerialName("ttl_ms") val ttl: Millis,
+)
+
+@Serializable
+class OptionalTtlArgument(
+    @SerialName("ttl_ms") val ttl: Millis? = null,
+)
+
+@Serializable
+class CompareAndSetArguments(
+    val expected: Bytes,
+    val value: Bytes,
+    @SerialName("ttl_ms") val ttl: Millis,
+)
+
+@Serializable
+class Done(val done: Boolean)
+
+@Serializable
+class WaitArgument(
+    @SerialName("wait_ms") val wait: Millis? = null,
+)
+
+@Serializable
+class MarginArgument(
+    @SerialName("margin_ms") val margin: Millis,
+)
+
+@Serializable
+class SpanOfMillis(val ms: Span)
+
+@Serializable
+class AdvanceArgument(val ms: Long) {
+    init {
+        require(ms >= 1) { "time only advances" }
+    }
+}
+
+@Serializable
+class KeyArgument(val key: Text)
+
+/** Larger than another lease's fence, or exactly this. */
+@Serializable
+class FenceExpectation(
+    val above: String? = null,
+    val `is`: Amount? = null,
+) {
+    init {
+        requireOne(above, `is`)
+    }
+}
