@@ -149,7 +149,10 @@ impl Error {
             }
             _ if text.contains("not an integer") => Code::NotAnInteger,
             _ if text.contains("would overflow") => Code::Overflow,
-            _ if text.contains("user executing the script can't") || text.contains("NOPERM") => {
+            _ if text.contains("user executing the script can't")
+                || text.contains("ACL failure in script")
+                || text.contains("NOPERM") =>
+            {
                 Code::Forbidden
             }
             _ if text.contains("invalid password") || text.contains("without any password") => {
@@ -287,7 +290,8 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 /// The server's own words, without the sentence that servers before 7 put around an error inside a script.
 fn unwrapped(text: &str) -> &str {
     let inner = match (
-        text.find("@user_script:"),
+        // Where the server itself raised it, the script's name stands there twice.
+        text.rfind("@user_script:"),
         text.starts_with("ERR Error running script"),
     ) {
         (Some(at), true) => {
@@ -336,6 +340,14 @@ mod tests {
             ),
             (
                 "ERR Error running script (call to f_abc): @user_script:9: The user executing the script can't run this command or subcommand",
+                Code::Forbidden,
+            ),
+            (
+                "ERR Error running script (call to f_abc): @user_script:8: @user_script: 8: -OOM command not allowed when used memory > 'maxmemory'.",
+                Code::OutOfMemory,
+            ),
+            (
+                "ERR ACL failure in script: User billing has no permissions to run the 'get' command script: abc, on @user_script:12.",
                 Code::Forbidden,
             ),
             (
