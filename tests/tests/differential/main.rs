@@ -17,12 +17,12 @@ use real::Real;
 use sides::{ANSWERS, Met, Pair, Transactions};
 
 #[test]
-fn twins_do_what_the_scripts_do_on_valkey() {
+fn valkey_agrees_with_the_twins() {
     compare(Kind::Valkey);
 }
 
 #[test]
-fn twins_do_what_the_scripts_do_on_redis() {
+fn redis_agrees_with_the_twins() {
     compare(Kind::Redis);
 }
 
