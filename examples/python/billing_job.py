@@ -58,13 +58,20 @@ class BillingJob:
         """Drain these counters and invoice what they held; if that fails, put it back."""
         with self._lock.acquire(wait=PATIENCE) as lease:
             drained: dict[str, int] = {}
+            healed_before = self._client.healed
             try:
                 for key in keys:
                     if seconds := self._counter(key).drain():
                         drained[key] = seconds
                 lease.ensure(MARGIN)
-                amounts = {session_of(key): seconds for key, seconds in drained.items()}
-                self.seconds += self._ledger.write(Batch(self.name, lease.fence, not self.last_pass_asked, amounts))
+                batch = Batch(
+                    job=self.name,
+                    fence=lease.fence,
+                    while_adding=not self.last_pass_asked,
+                    healed=self._client.healed - healed_before,
+                    drained={session_of(key): seconds for key, seconds in drained.items()},
+                )
+                self.seconds += self._ledger.write(batch)
             except Exception:
                 # Not reached if the process is killed just here: then what it has drained is lost.
                 self._put_back(drained)

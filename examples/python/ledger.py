@@ -15,7 +15,8 @@ CREATE TABLE IF NOT EXISTS grants (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     fence INTEGER NOT NULL UNIQUE,
     job TEXT NOT NULL,
-    while_adding INTEGER NOT NULL
+    while_adding INTEGER NOT NULL,
+    healed INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS invoices (
     session TEXT NOT NULL,
@@ -38,11 +39,12 @@ class FencedOff(Exception):
 
 @dataclass(frozen=True)
 class Batch:
-    """What one job drained while it held the lock once."""
+    """What one job drained while it held the lock once, and how many counters it found without a TTL."""
 
     job: str
     fence: int
     while_adding: bool
+    healed: int
     drained: Mapping[str, int]
 
 
@@ -76,8 +78,8 @@ class Ledger:
         with self._transaction():
             self._refuse_if_late(batch.fence)
             self._connection.execute(
-                "INSERT INTO grants (fence, job, while_adding) VALUES (?, ?, ?)",
-                (batch.fence, batch.job, batch.while_adding),
+                "INSERT INTO grants (fence, job, while_adding, healed) VALUES (?, ?, ?, ?)",
+                (batch.fence, batch.job, batch.while_adding, batch.healed),
             )
             ended = self._consume_finished()
             self._invoice(batch.drained.items(), "drained", batch.fence)
