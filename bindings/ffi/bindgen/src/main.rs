@@ -1,6 +1,6 @@
-//! Generates the Python and Kotlin glue for `tallylock-ffi`: `uniffi-bindgen generate --library ... --language ...`.
+//! `uniffi-bindgen`, the name that maturin looks for.
 #![forbid(unsafe_code)]
 
 fn main() {
-    uniffi::uniffi_bindgen_main();
+    tallylock_ffi_bindgen::run();
 }
