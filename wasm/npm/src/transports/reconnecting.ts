@@ -38,7 +38,8 @@ export class Reconnecting implements EncodedTransport {
         return connection.send(resp, commands, operation);
       }
     }
-    if (this.#current?.isOpen) {
+    // What an operation sends while an earlier call of its own waits for the connection must not overtake that.
+    if (this.#current?.isOpen && !this.#waiting.has(operation)) {
       return this.#current.send(resp, commands, operation);
     }
     return this.#sendOnceConnected(resp.slice(), commands, operation);
