@@ -20,6 +20,7 @@ mod fork;
 pub mod lease;
 pub mod lock;
 pub mod memory;
+pub mod packed;
 mod registry;
 mod runtime;
 pub mod value;

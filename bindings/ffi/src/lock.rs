@@ -24,14 +24,6 @@ pub fn lock_acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<u64, CallErr
     Ok(registry::add_lease(acquire(client, key, ttl_us)?, None))
 }
 
-/// `lock_acquire` for languages that can be interrupted before they have seen what it gives: the caller chooses the lease's id, at
-/// least 2^63 and never used before, and can always give it to `lease_abandon`.
-#[uniffi::export]
-pub fn lock_acquire_as(client: u64, lease: u64, key: &[u8], ttl_us: i64) -> Result<(), CallError> {
-    registry::add_lease(acquire(client, key, ttl_us)?, Some(lease));
-    Ok(())
-}
-
 /// Takes a lock in the background, waiting for it at most `wait_us` microseconds (0: one try); a lease comes under `ticket`, to
 /// be freed with `lease_free`. A call that is given up leaves no lock behind.
 ///
@@ -47,7 +39,7 @@ pub fn submit_lock_acquire(
     submit_acquire(client, ticket, None, key, ttl_us, wait_us)
 }
 
-/// `submit_lock_acquire` with an id for the lease that the caller chose, as in `lock_acquire_as`.
+/// `submit_lock_acquire` with an id for the lease that the caller chose, as in `packed_lock_acquire`.
 #[uniffi::export]
 pub fn submit_lock_acquire_as(
     client: u64,
@@ -60,7 +52,7 @@ pub fn submit_lock_acquire_as(
     submit_acquire(client, ticket, Some(lease), key, ttl_us, wait_us)
 }
 
-fn acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<Lease, CallError> {
+pub(crate) fn acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<Lease, CallError> {
     let ttl = argument::ttl(ttl_us)?;
     let here = registry::client(client)?.here();
     Ok(Lease::Blocking(

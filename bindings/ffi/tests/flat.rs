@@ -12,8 +12,9 @@ use tallylock_ffi::completion::{
 use tallylock_ffi::counter::{check_counter, counter_add, submit_counter_add, submit_counter_read};
 use tallylock_ffi::error::CallError;
 use tallylock_ffi::lease::{lease_abandon, lease_fence, lease_free, lease_release, leases_count};
-use tallylock_ffi::lock::{lock_acquire, lock_acquire_as, submit_lock_acquire};
+use tallylock_ffi::lock::{lock_acquire, submit_lock_acquire};
 use tallylock_ffi::memory::{memory_keys, memory_put};
+use tallylock_ffi::packed::{packed_counter_add, packed_leases_free, packed_lock_acquire};
 
 const KEY: &[u8] = b"session:42:billableSecondsPending";
 const MINUTE: i64 = 60_000_000;
@@ -30,6 +31,10 @@ fn code<T: std::fmt::Debug>(result: Result<T, CallError>) -> String {
 
 fn record(ticket: u64, kind: u8, payload: &[u8]) -> Vec<u8> {
     [&ticket.to_le_bytes(), [kind].as_slice(), payload].concat()
+}
+
+fn packed(client: u64, rest: &[u8]) -> Vec<u8> {
+    [client.to_le_bytes().as_slice(), &MINUTE.to_le_bytes(), rest].concat()
 }
 
 fn is_there(client: u64, key: &[u8]) -> bool {
@@ -152,11 +157,39 @@ fn a_ticket_that_is_given_up_leaves_no_lock() {
 fn a_lease_under_a_chosen_id_can_be_abandoned() {
     let client = memory();
     let chosen = 1 << 63;
-    lock_acquire_as(client, chosen, b"lock", MINUTE).unwrap();
+    packed_lock_acquire(&packed(client, b"lock"), chosen).unwrap();
     assert!(lease_fence(chosen).unwrap() > 0);
     lease_abandon(chosen);
     await_gone(client, b"lock");
     assert_eq!(code(lease_release(chosen)), "closed");
+}
+
+#[test]
+fn a_packed_handle_means_the_same() {
+    let client = memory();
+    let counter = packed(client, &[b"\0", KEY].concat());
+    assert_eq!(packed_counter_add(&counter, i64::MIN).unwrap(), i64::MIN);
+    assert_eq!(
+        counter_add(client, KEY, MINUTE, false, i64::MAX).unwrap(),
+        -1
+    );
+    assert_eq!(
+        code(packed_counter_add(&counter[..15], 1)),
+        "invalid_argument"
+    );
+    assert_eq!(
+        code(packed_counter_add(&counter[..16], 1)),
+        "invalid_argument"
+    );
+    assert_eq!(
+        code(packed_counter_add(&packed(0, &[b"\0", KEY].concat()), 1)),
+        "closed"
+    );
+    let ids = [(1 << 63) + 1, (1 << 63) + 2_u64];
+    packed_lock_acquire(&packed(client, b"one"), ids[0]).unwrap();
+    packed_lock_acquire(&packed(client, b"two"), ids[1]).unwrap();
+    packed_leases_free(&ids.map(u64::to_le_bytes).concat());
+    assert_eq!(ids.map(|id| code(lease_fence(id))), ["closed", "closed"]);
 }
 
 #[test]

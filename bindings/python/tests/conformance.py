@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 import jsonschema
-from servers import ROOT
 
 import tallylock
+from servers import ROOT
 
 CASES = ROOT / "tests" / "cases"
 BAD_CASES = ROOT / "tests" / "cases-bad"

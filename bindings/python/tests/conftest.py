@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+
 from faces import FACES, Face
 from servers import KINDS, FaultProxy, Server
 

@@ -1,7 +1,6 @@
 """What only the face for asyncio has: cancelling, many calls at once, event loops."""
 
 import asyncio
-import gc
 import random
 import threading
 import time
@@ -10,10 +9,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
-from servers import FaultProxy, Server
 
 import tallylock
-from tallylock import _ffi, aio
+from handles import leases_count
+from servers import FaultProxy, Server
+from tallylock import aio
 
 TTL = timedelta(seconds=30)
 
@@ -79,11 +79,9 @@ def test_cancelling_at_random_points_leaves_no_lock_and_no_wrong_answer(server: 
                 assert await is_freed(server, f"l{number}")
             assert outcomes["cancelled"] > 20, outcomes
 
-    gc.collect()
-    before = _ffi.leases_count()
+    before = leases_count()
     asyncio.run(main())
-    gc.collect()
-    assert _ffi.leases_count() == before
+    assert leases_count() == before
 
 
 def test_cancelling_while_the_grant_is_on_its_way_gives_it_back(server: Server, proxy: FaultProxy) -> None:
@@ -121,10 +119,9 @@ def test_cancelling_in_the_turn_of_the_grant_gives_it_back() -> None:
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.01)
 
-    gc.collect()
-    before = _ffi.leases_count()
+    before = leases_count()
     asyncio.run(main())
-    assert _ffi.leases_count() == before
+    assert leases_count() == before
 
 
 def test_a_timeout_around_a_wait_leaves_no_waiter(server: Server) -> None:

@@ -3,8 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-import conformance
 import pytest
+
+import conformance
 from conformance import BAD_CASES, CASES, CaseFailedError, CaseRefusedError, Json, Left
 from faces import Face
 from servers import Server

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from servers import ROOT, Server
 
 import tallylock
 import tallylock.aio
+from servers import ROOT, Server
 
 PAGES = (ROOT / "docs" / "python.md", ROOT / "bindings" / "python" / "README.md")
 EXAMPLES = [

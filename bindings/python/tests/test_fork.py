@@ -7,9 +7,9 @@ from datetime import timedelta
 from multiprocessing.connection import Connection
 
 import pytest
-from servers import Server
 
 import tallylock
+from servers import Server
 
 # Forking a process that has threads is what this is about.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

@@ -7,12 +7,12 @@ import time
 from datetime import timedelta
 
 import pytest
-from faces import Face
-from servers import Server
 
 import tallylock
 import tallylock.aio
-from tallylock import _ffi
+from faces import Face
+from handles import leases_count
+from servers import Server
 
 TTL = timedelta(minutes=15)
 
@@ -52,12 +52,10 @@ def test_closing_ends_a_wait(server: Server) -> None:
 
 def test_a_forgotten_lease_is_freed_but_not_released(face: Face, server: Server) -> None:
     client = face.connect(server.url)
-    gc.collect()
-    before = _ffi.leases_count()
+    before = leases_count()
     for number in range(20):
         client.lock(f"l{number}", ttl=TTL).acquire(wait=timedelta(seconds=number % 2))
-    gc.collect()
-    assert _ffi.leases_count() == before
+    assert leases_count() == before
     assert server.plain.exists("l0", "l1") == 2
 
 

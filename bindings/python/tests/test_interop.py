@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from faces import Face
-from servers import Server
 
 import tallylock
+from faces import Face
+from servers import Server
 
 TTL = timedelta(seconds=30)
 

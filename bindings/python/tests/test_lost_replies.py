@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from faces import Face
-from servers import FaultProxy, Server
 
 import tallylock
+from faces import Face
+from servers import FaultProxy, Server
 
 KEY = "session:42:billableSecondsPending"
 TTL = timedelta(minutes=15)

@@ -1,10 +1,13 @@
 """What callers give, in the form that the native library takes. It decides what is out of bounds."""
 
+import struct
 from datetime import timedelta
 
 from tallylock.errors import InvalidArgumentError
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_COUNTER = struct.Struct("<Qq?")
+_LOCK = struct.Struct("<Qq")
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -26,6 +29,16 @@ def optional_microseconds(duration: timedelta | None) -> int | None:
 def from_microseconds(duration: int) -> timedelta:
     """Return so many microseconds as a duration."""
     return timedelta(microseconds=duration)
+
+
+def packed_counter(client_id: int, ttl_us: int, key: bytes, *, fixed: bool) -> bytes:
+    """Return what a counter's handle stands for, as the native library takes it."""
+    return _COUNTER.pack(client_id, ttl_us, fixed) + key
+
+
+def packed_lock(client_id: int, ttl_us: int, key: bytes) -> bytes:
+    """Return what a lock's handle stands for, as the native library takes it."""
+    return _LOCK.pack(client_id, ttl_us) + key
 
 
 def amount_refused(key: bytes, amount: int) -> InvalidArgumentError:

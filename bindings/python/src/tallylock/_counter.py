@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Literal
 
-from tallylock._arguments import amount_refused, key_bytes, microseconds
-from tallylock._ffi import CallError, check_counter, counter_add, counter_drain, counter_finish, counter_read
+from tallylock._arguments import amount_refused, key_bytes, microseconds, packed_counter
+from tallylock._ffi import CallError, check_counter, counter_drain, counter_finish, counter_read, packed_counter_add
 from tallylock._session import Session
 from tallylock.errors import translated, translating
 
@@ -17,7 +17,7 @@ class Counter:
     also raise OutcomeUnknownError if the reply was lost (they are not repeated), ReadOnlyError and OutOfMemoryError.
     """
 
-    __slots__ = ("_client_id", "_fixed", "_key", "_session", "_ttl_us")
+    __slots__ = ("_client_id", "_key", "_packed", "_session", "_ttl_us")
 
     def __init__(self, session: Session, key: str | bytes, ttl: timedelta, expiry: Literal["sliding", "fixed"]) -> None:
         """Make a handle; `client.counter` does this."""
@@ -25,9 +25,10 @@ class Counter:
         self._client_id = session.client_id
         self._key = key_bytes(key)
         self._ttl_us = microseconds(ttl)
-        self._fixed = is_fixed(expiry)
+        fixed = is_fixed(expiry)
         with translating():
             check_counter(self._key, self._ttl_us)
+        self._packed = packed_counter(session.client_id, self._ttl_us, self._key, fixed=fixed)
 
     def add(self, amount: int) -> int:
         """Add `amount`, any whole number of 64 bits, and return the total.
@@ -35,7 +36,7 @@ class Counter:
         Raises CounterOverflowError if the total wouldn't fit into 64 bits, InvalidArgumentError if `amount` doesn't.
         """
         try:
-            return counter_add(self._client_id, self._key, self._ttl_us, self._fixed, amount)
+            return packed_counter_add(self._packed, amount)
         except CallError as error:
             raise translated(error) from None
         except ValueError:

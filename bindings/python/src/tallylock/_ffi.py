@@ -43,8 +43,8 @@ check_counter: Callable[[bytes, int], None] = _native.check_counter
 check_value: Callable[[bytes], None] = _native.check_value
 check_lock: Callable[[bytes, int], None] = _native.check_lock
 
-# Counters: client, key, ttl, fixed, amount.
-counter_add: Callable[[int, bytes, int, bool, int], int] = _native.counter_add
+# Counters: client, key, ttl; those that are called most often take a packed handle instead.
+packed_counter_add: Callable[[bytes, int], int] = _native.packed_counter_add
 counter_read: Callable[[int, bytes, int], int | None] = _native.counter_read
 counter_drain: Callable[[int, bytes, int], int | None] = _native.counter_drain
 counter_finish: Callable[[int, bytes, int], int | None] = _native.counter_finish
@@ -66,7 +66,7 @@ submit_value_compare_and_set: Callable[[int, int, bytes, bytes, bytes, int], Non
 )
 
 # Locks: client, lease, key, ttl, wait; the caller chooses the id of the lease, at least 2**63.
-lock_acquire_as: Callable[[int, int, bytes, int], None] = _native.lock_acquire_as
+packed_lock_acquire: Callable[[bytes, int], None] = _native.packed_lock_acquire
 submit_lock_acquire_as: Callable[[int, int, int, bytes, int, int], None] = _native.submit_lock_acquire_as
 
 # Leases.
@@ -76,7 +76,7 @@ lease_is_valid: Callable[[int], bool] = _native.lease_is_valid
 lease_ensure: Callable[[int, int], None] = _native.lease_ensure
 lease_extend: Callable[[int, int], None] = _native.lease_extend
 lease_release: Callable[[int], None] = _native.lease_release
-lease_free: Callable[[int], None] = _native.lease_free
+packed_leases_free: Callable[[bytes], None] = _native.packed_leases_free
 lease_abandon: Callable[[int], None] = _native.lease_abandon
 leases_count: Callable[[], int] = _native.leases_count
 submit_lease_extend: Callable[[int, int, int, int], None] = _native.submit_lease_extend

@@ -6,7 +6,8 @@ from types import TracebackType
 
 from tallylock import _ffi
 from tallylock._arguments import from_microseconds, microseconds
-from tallylock._ffi import CallError, lease_free, lease_release
+from tallylock._ffi import CallError, lease_release
+from tallylock._ids import forget_lease
 from tallylock._session import Session
 from tallylock.errors import TallylockError, translated, translating
 
@@ -51,8 +52,8 @@ class LeaseState:
             _ffi.lease_ensure(self._lease_id, microseconds(margin))
 
     def __del__(self) -> None:
-        """Free the id; what was not released ends with its TTL."""
-        lease_free(self._lease_id)
+        """Have the id freed; what was not released ends with its TTL."""
+        forget_lease(self._lease_id)
 
 
 class Lease(LeaseState):

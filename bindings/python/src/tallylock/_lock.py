@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from tallylock import _ffi
-from tallylock._arguments import key_bytes, microseconds
+from tallylock._arguments import key_bytes, microseconds, packed_lock
 from tallylock._ids import next_lease, next_ticket
 from tallylock._lease import Lease
 from tallylock._outcomes import unpack
@@ -17,7 +17,7 @@ _SLICE_MILLIS = 50
 class Lock:
     """A lock that one owner has at a time. Each acquire has an owner of its own, also among those of one handle."""
 
-    __slots__ = ("_key", "_session", "_ttl_us")
+    __slots__ = ("_key", "_packed", "_session", "_ttl_us")
 
     def __init__(self, session: Session, key: str | bytes, ttl: timedelta) -> None:
         """Make a handle; `client.lock` does this."""
@@ -26,6 +26,7 @@ class Lock:
         self._ttl_us = microseconds(ttl)
         with translating():
             _ffi.check_lock(self._key, self._ttl_us)
+        self._packed = packed_lock(session.client_id, self._ttl_us, self._key)
 
     def acquire(self, *, wait: timedelta | None = None) -> Lease:
         """Take the lock.
@@ -50,7 +51,7 @@ class Lock:
             if wait:
                 self._wait_for(lease_id, microseconds(wait))
             else:
-                _ffi.lock_acquire_as(self._session.client_id, lease_id, self._key, self._ttl_us)
+                _ffi.packed_lock_acquire(self._packed, lease_id)
         except _ffi.CallError as error:
             raise translated(error) from None
         except BaseException:
