@@ -2,7 +2,7 @@
 
 mod in_time;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use in_time::{TIMEOUT, in_time};
 use tallylock::{Applied, Client, Code, Options, blocking};
@@ -43,9 +43,9 @@ on_each_server! {
         let lease = client.lock("held", TTL).unwrap().acquire(Duration::ZERO).unwrap();
         counter.add(1).unwrap();
         server.pause();
-        let error = in_time(|| counter.add(1));
+        let error = counter.add(1).unwrap_err();
         assert_eq!((error.code(), error.applied()), (Code::OutcomeUnknown, Applied::Maybe));
-        // The next one gets a new connection, on which nobody says hello: nothing was sent.
+        // The next ones get a new connection, on which nobody says hello: nothing was sent.
         assert_eq!(in_time(|| counter.add(1)).code(), Code::Unavailable);
         assert_eq!(in_time(|| counter.read()).code(), Code::Unavailable);
         assert_eq!(in_time(|| lock.acquire(Duration::ZERO)).code(), Code::Unavailable);
@@ -65,7 +65,7 @@ on_each_server! {
         let lease = runtime.block_on(client.lock("held", TTL).unwrap().acquire(Duration::ZERO)).unwrap();
         runtime.block_on(counter.add(1)).unwrap();
         server.pause();
-        assert_eq!(in_time(|| runtime.block_on(counter.add(1))).code(), Code::OutcomeUnknown);
+        assert_eq!(runtime.block_on(counter.add(1)).unwrap_err().code(), Code::OutcomeUnknown);
         assert_eq!(in_time(|| runtime.block_on(counter.add(1))).code(), Code::Unavailable);
         assert_eq!(in_time(|| runtime.block_on(lock.acquire(Duration::ZERO))).code(), Code::Unavailable);
         assert_eq!(in_time(|| runtime.block_on(lease.extend(TTL))).code(), Code::Unavailable);
@@ -74,16 +74,53 @@ on_each_server! {
         assert_eq!(runtime.block_on(counter.read()).unwrap(), Some(2));
     }
 
+    fn a_reply_that_does_not_come_is_given_up_in_time(server: Server) {
+        let proxy = proxy_before(&server);
+        let client = blocking::Client::connect_with(options(&proxy.url())).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        counter.add(1).unwrap();
+        let error = in_time(|| {
+            proxy.hold_matching("EVALSHA");
+            counter.add(1)
+        });
+        assert_eq!((error.code(), error.applied()), (Code::OutcomeUnknown, Applied::Maybe));
+        let error = in_time(|| {
+            proxy.hold_matching("EVALSHA");
+            counter.read()
+        });
+        assert_eq!((error.code(), error.applied()), (Code::Timeout, Applied::No));
+    }
+
+    fn a_reply_that_does_not_come_is_given_up_in_time_by_futures(server: Server) {
+        let proxy = proxy_before(&server);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let client = runtime.block_on(Client::connect_with(options(&proxy.url()))).unwrap();
+        let counter = client.counter("k", TTL).unwrap();
+        runtime.block_on(counter.add(1)).unwrap();
+        let error = in_time(|| {
+            proxy.hold_matching("EVALSHA");
+            runtime.block_on(counter.add(1))
+        });
+        assert_eq!((error.code(), error.applied()), (Code::OutcomeUnknown, Applied::Maybe));
+        let error = in_time(|| {
+            proxy.hold_matching("EVALSHA");
+            runtime.block_on(counter.read())
+        });
+        assert_eq!((error.code(), error.applied()), (Code::Timeout, Applied::No));
+    }
+
     /// The acquire was sent before the server fell silent: its caller is answered in time, and it is undone later.
     fn a_late_grant_is_undone(server: Server) {
         let client = blocking::Client::connect_with(options(&server.url())).unwrap();
         client.lock("other", TTL).unwrap().acquire(Duration::ZERO).unwrap();
         server.pause();
         let lock = client.lock("l", TTL).unwrap();
-        assert_eq!(in_time(|| lock.acquire(Duration::ZERO)).code(), Code::Timeout);
+        let begun = Instant::now();
+        assert_eq!(lock.acquire(Duration::ZERO).unwrap_err().code(), Code::Timeout);
+        assert!(begun.elapsed() < 2 * TIMEOUT, "the undo takes its time in the background");
         server.resume();
-        // Sent behind the acquire and its release on the same server, so it sees both done.
-        lock.acquire(Duration::from_secs(5)).unwrap();
+        // It is undone soon, and not by its TTL.
+        lock.acquire(Duration::from_secs(10)).unwrap();
     }
 
     fn a_late_grant_is_undone_by_futures(server: Server) {
@@ -92,9 +129,11 @@ on_each_server! {
         runtime.block_on(client.lock("other", TTL).unwrap().acquire(Duration::ZERO)).unwrap();
         server.pause();
         let lock = client.lock("l", TTL).unwrap();
-        assert_eq!(in_time(|| runtime.block_on(lock.acquire(Duration::ZERO))).code(), Code::Timeout);
+        let begun = Instant::now();
+        assert_eq!(runtime.block_on(lock.acquire(Duration::ZERO)).unwrap_err().code(), Code::Timeout);
+        assert!(begun.elapsed() < 2 * TIMEOUT, "the undo takes its time in the background");
         server.resume();
-        runtime.block_on(lock.acquire(Duration::from_secs(5))).unwrap();
+        runtime.block_on(lock.acquire(Duration::from_secs(10))).unwrap();
     }
 
     fn a_lost_reply_is_told_truly_and_no_caller_gets_anothers(server: Server) {
@@ -123,7 +162,7 @@ on_each_server! {
 
     fn a_late_reply_goes_to_nobody(server: Server) {
         let proxy = proxy_before(&server);
-        let client = blocking::Client::connect_with(options(&proxy.url())).unwrap();
+        let client = blocking::Client::connect(&proxy.url()).unwrap();
         let counter = client.counter("k", TTL).unwrap();
         let read = client.counter("other", TTL).unwrap();
         counter.add(7).unwrap();
@@ -145,7 +184,7 @@ on_each_server! {
         let counter = client.counter("k", TTL).unwrap();
         assert_eq!(runtime.block_on(counter.add(1)).unwrap(), 1);
         proxy.hold_matching("EVALSHA");
-        assert_eq!(in_time(|| runtime.block_on(counter.add(1))).code(), Code::OutcomeUnknown);
+        assert_eq!(runtime.block_on(counter.add(1)).unwrap_err().code(), Code::OutcomeUnknown);
         assert_eq!(runtime.block_on(counter.add(1)).unwrap(), 3, "on another connection");
         assert_eq!(proxy.stats().connections, 2);
     }
