@@ -34,7 +34,11 @@ generator=${CARGO_TARGET_DIR:-target}/debug/tallylock-wasm-bindgen
 
 # Panic messages quote the paths of sources: those of this machine have no place in what is published.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
-flags=("--remap-path-prefix=$root=." "--remap-path-prefix=$cargo_home/registry/src=/crates")
+flags=("--remap-path-prefix=$root=.")
+# The folder of each registry is named by its host, which has no place there either.
+for registry in "$cargo_home"/registry/src/*/; do
+    flags+=("--remap-path-prefix=${registry%/}=/crates")
+done
 
 # What the output is made of: if neither the wasm nor a tool has changed, the files of the last run stay.
 fingerprint() { sha256sum "$built" "$generator" wasm/npm/package-lock.json "${BASH_SOURCE[0]}"; }
