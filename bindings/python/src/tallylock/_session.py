@@ -6,6 +6,7 @@ from typing import Literal
 
 from tallylock import _ffi
 from tallylock._arguments import optional_microseconds
+from tallylock._ids import free_forgotten
 from tallylock._memory import Memory
 from tallylock.errors import translating
 
@@ -23,7 +24,8 @@ class Session:
         self._finalizer.atexit = False
 
     def close(self) -> None:
-        """Close the client; again is harmless."""
+        """Close the client; again is harmless. Its connections end with the last lease that is not forgotten."""
+        free_forgotten()
         self._finalizer()
 
     def healed(self) -> int:
