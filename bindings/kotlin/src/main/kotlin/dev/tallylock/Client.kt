@@ -11,10 +11,11 @@ import kotlin.time.Duration
 import dev.tallylock.blocking.Client as BlockingClient
 
 /**
- * A connection to a server, for any number of coroutines at once. Handles are made freely: only their verbs talk to the server.
+ * A connection to a server, for any number of coroutines at once. Handles are made freely: only their verbs talk to the
+ * server.
  *
- * Each verb suspends without holding a thread. Cancelling its coroutine ends it; an [acquire][Lock.acquire] that is cancelled leaves
- * no lock behind. A write that is cancelled on its way may still be applied.
+ * Each verb suspends without holding a thread. Cancelling its coroutine ends it; an [acquire][Lock.acquire] that is
+ * cancelled leaves no lock behind. A write that is cancelled on its way may still be applied.
  */
 public class Client internal constructor(internal val session: Session) : AutoCloseable {
     /** The same client with blocking verbs and Java's durations; closing one closes the other. */

@@ -12,7 +12,8 @@ import kotlin.time.Duration
 import kotlin.time.Duration.Companion.microseconds
 
 /**
- * The time-limited right that [Lock.acquire] gave. A lease that is forgotten releases nothing: it lasts until its TTL ends.
+ * The time-limited right that [Lock.acquire] gave. A lease that is forgotten releases nothing: it lasts until its TTL
+ * ends.
  *
  * What does not suspend asks no server.
  */
@@ -44,7 +45,8 @@ public class Lease internal constructor(private val handle: LeaseHandle) {
      * @param ttl 1 ms to 10 years, rounded up to milliseconds; the lock's own TTL if `null`
      * @throws LostException if the lease is no longer ours
      * @throws InvalidArgumentException if [ttl] is out of bounds; nothing is sent
-     * @throws TallylockException as every call: `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`, `unsupported`, `closed`
+     * @throws TallylockException as every call: `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`,
+     *   `unsupported`, `closed`
      */
     public suspend fun extend(ttl: Duration? = null) {
         val ttlMicros = ttl?.toMicros() ?: handle.ttlMicros
@@ -54,11 +56,12 @@ public class Lease internal constructor(private val handle: LeaseHandle) {
     }
 
     /**
-     * Gives the lock back. Repeated by itself after a lost reply; may be called again after an exception, and does nothing once it
-     * has succeeded.
+     * Gives the lock back. Repeated by itself after a lost reply; may be called again after an exception, and does
+     * nothing once it has succeeded.
      *
      * @throws LostException if the lease was no longer ours; another's lock is not touched
-     * @throws TallylockException as every call: `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`, `unsupported`, `closed`
+     * @throws TallylockException as every call: `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`,
+     *   `unsupported`, `closed`
      */
     public suspend fun release(): Unit =
         handle.session

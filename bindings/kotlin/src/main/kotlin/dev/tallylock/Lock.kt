@@ -7,7 +7,10 @@ import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.withContext
 import kotlin.time.Duration
 
-/** A lock: the thing named. Made by [Client.lock]; may be shared by coroutines, each of which acquires a [Lease] of its own. */
+/**
+ * A lock: the thing named. Made by [Client.lock]; may be shared by coroutines, each of which acquires a [Lease] of its
+ * own.
+ */
 public class Lock internal constructor(private val handle: LockHandle) {
     /**
      * Acquires the lock. A coroutine that is cancelled meanwhile leaves no lock behind.
@@ -17,8 +20,8 @@ public class Lock internal constructor(private val handle: LockHandle) {
      * @throws BusyException if another held it until the end of [wait]
      * @throws WrongTypeException if the key holds something that is not a string
      * @throws InvalidArgumentException if [wait] is out of bounds; nothing is sent
-     * @throws TallylockException as every call: `timeout`, `unavailable`, `read_only`, `forbidden`, `out_of_memory`, `unsupported`,
-     *   `closed`
+     * @throws TallylockException as every call: `timeout`, `unavailable`, `read_only`, `forbidden`, `out_of_memory`,
+     *   `unsupported`, `closed`
      */
     public suspend fun acquire(wait: Duration = Duration.ZERO): Lease {
         val lease =
@@ -30,8 +33,8 @@ public class Lock internal constructor(private val handle: LockHandle) {
     }
 
     /**
-     * Acquires the lock, runs [body] and releases the lock, also if [body] throws or is cancelled. What [body] throws is what is
-     * thrown, with the failure of the release, if any, among its suppressed exceptions.
+     * Acquires the lock, runs [body] and releases the lock, also if [body] throws or is cancelled. What [body] throws
+     * is what is thrown, with the failure of the release, if any, among its suppressed exceptions.
      *
      * @param wait how long to wait while another holds it, up to 10 years; zero for one try
      * @param body what to do while the lock is held; it should [ensure][Lease.ensure] that it still is

@@ -17,8 +17,8 @@ import kotlin.time.Duration.Companion.microseconds
  * The server in memory as tests steer it: the passing of time, other programs' writes, and faults, at will. Got from
  * [Client.memory].
  *
- * Its clock stands still until [advance] moves it; but when all callers wait for a lock, it jumps to the next moment at which one of
- * them has something to do. Each function throws [ClosedException] once the client is closed.
+ * Its clock stands still until [advance] moves it; but when all callers wait for a lock, it jumps to the next moment at
+ * which one of them has something to do. Each function throws [ClosedException] once the client is closed.
  */
 public class Memory internal constructor(private val session: Session) {
     /**

@@ -13,8 +13,8 @@ public object Tallylock {
      *
      * Cancelling the coroutine ends the attempt.
      *
-     * @param url `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://`, with `user:password@` and `/database` if need be; or
-     *   `memory://`, a server in this process for tests, which [Client.memory] steers
+     * @param url `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://`, with `user:password@` and `/database`
+     *   if need be; or `memory://`, a server in this process for tests, which [Client.memory] steers
      * @param timeout how long one call may take, repeats included; tallylock's default if `null`
      * @param owner what people see in the value of this client's locks
      * @return a client; [Client.close] it, or `use` it

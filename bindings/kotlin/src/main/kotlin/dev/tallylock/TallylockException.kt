@@ -3,8 +3,8 @@ package dev.tallylock
 import dev.tallylock.internal.Failure
 
 /**
- * A failed call. There is one subclass for each [code] known to this version; a `when` over them needs an `else`, since later
- * versions may know more.
+ * A failed call. There is one subclass for each [code] known to this version; a `when` over them needs an `else`, since
+ * later versions may know more.
  *
  * @property code the word for the kind of error, the same in every language
  * @property key the key that the call was about, as text, shortened if very long

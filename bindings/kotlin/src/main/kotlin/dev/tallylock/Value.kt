@@ -10,8 +10,8 @@ import dev.tallylock.internal.toNative
 import kotlin.time.Duration
 
 /**
- * A value that is changed only where it already is: value and TTL in one step, and no verb ever creates the key. Made by
- * [Client.value]; may be shared by coroutines.
+ * A value that is changed only where it already is: value and TTL in one step, and no verb ever creates the key. Made
+ * by [Client.value]; may be shared by coroutines.
  *
  * Each verb may also throw the exceptions that every call has: [CallTimeoutException], [UnavailableException],
  * [ForbiddenException], [UnsupportedException], [ClosedException]; and those that change something

@@ -12,8 +12,8 @@ import dev.tallylock.Client as SuspendingClient
  * A client whose verbs block, with Java's durations: for Java, and for Kotlin without coroutines. Got from
  * [dev.tallylock.Tallylock.connectBlocking] or [dev.tallylock.Client.blocking]; may be shared by threads.
  *
- * A call does its input and output on the calling thread. Only an [acquire][Lock.acquire] that waits parks the thread, and can be
- * interrupted.
+ * A call does its input and output on the calling thread. Only an [acquire][Lock.acquire] that waits parks the thread,
+ * and can be interrupted.
  */
 public class Client internal constructor(private val client: SuspendingClient) : AutoCloseable {
     /**
@@ -89,7 +89,8 @@ public class Client internal constructor(private val client: SuspendingClient) :
     ): Lock = Lock(LockHandle(client.session, key, ttl.toMicros()))
 
     /**
-     * Closes the connection, that of the suspending client too; touches no data, so that locks that are held stay until their TTL ends.
+     * Closes the connection, that of the suspending client too; touches no data, so that locks that are held stay until
+     * their TTL ends.
      *
      * Acquires that wait and later calls end with [dev.tallylock.ClosedException]. Closing again does nothing.
      */

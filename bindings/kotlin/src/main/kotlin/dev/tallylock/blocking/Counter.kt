@@ -6,7 +6,10 @@ import dev.tallylock.ffi.counterFinish
 import dev.tallylock.ffi.counterRead
 import dev.tallylock.internal.CounterHandle
 
-/** [dev.tallylock.Counter] with blocking verbs, which throw the same exceptions. Made by [Client.counter]; may be shared by threads. */
+/**
+ * [dev.tallylock.Counter] with blocking verbs, which throw the same exceptions. Made by [Client.counter]; may be shared
+ * by threads.
+ */
 public class Counter internal constructor(private val handle: CounterHandle) {
     /**
      * Adds to the counter, and sets its TTL as the handle's expiry says. Never repeated by itself.

@@ -13,8 +13,8 @@ import kotlin.time.Duration.Companion.microseconds
 import kotlin.time.toJavaDuration
 
 /**
- * [dev.tallylock.Lease] with blocking verbs, which throw the same exceptions. A lease that is forgotten releases nothing: it lasts
- * until its TTL ends.
+ * [dev.tallylock.Lease] with blocking verbs, which throw the same exceptions. A lease that is forgotten releases
+ * nothing: it lasts until its TTL ends.
  */
 public class Lease internal constructor(private val handle: LeaseHandle) {
     /** The fencing token: larger than that of each earlier lease of this lock. */
@@ -54,8 +54,8 @@ public class Lease internal constructor(private val handle: LeaseHandle) {
         handle.id.call { lease -> leaseExtend(lease, ttl?.toMicros() ?: handle.ttlMicros) }
 
     /**
-     * Gives the lock back. Repeated by itself after a lost reply; may be called again after an exception, and does nothing once it
-     * has succeeded.
+     * Gives the lock back. Repeated by itself after a lost reply; may be called again after an exception, and does
+     * nothing once it has succeeded.
      *
      * @throws dev.tallylock.LostException if the lease was no longer ours; another's lock is not touched
      */

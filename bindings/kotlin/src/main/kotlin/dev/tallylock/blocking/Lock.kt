@@ -7,7 +7,10 @@ import dev.tallylock.internal.LockHandle
 import dev.tallylock.internal.toMicros
 import java.time.Duration
 
-/** [dev.tallylock.Lock] with blocking verbs. Made by [Client.lock]; may be shared by threads, each of which acquires a lease of its own. */
+/**
+ * [dev.tallylock.Lock] with blocking verbs. Made by [Client.lock]; may be shared by threads, each of which acquires a
+ * lease of its own.
+ */
 public class Lock internal constructor(private val handle: LockHandle) {
     /**
      * Acquires the lock. A thread that is interrupted while it waits leaves no lock behind.
@@ -16,8 +19,8 @@ public class Lock internal constructor(private val handle: LockHandle) {
      * @return a lease, to be [released][Lease.release]; one that is forgotten lasts until its TTL ends
      * @throws dev.tallylock.BusyException if another held it until the end of [wait]
      * @throws dev.tallylock.InvalidArgumentException if [wait] is out of bounds; nothing is sent
-     * @throws TallylockException as every call: `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`, `out_of_memory`,
-     *   `unsupported`, `closed`
+     * @throws TallylockException as every call: `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`,
+     *   `out_of_memory`, `unsupported`, `closed`
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     @JvmOverloads
@@ -37,8 +40,8 @@ public class Lock internal constructor(private val handle: LockHandle) {
     }
 
     /**
-     * Acquires the lock, runs [body] and releases the lock, also if [body] throws. What [body] throws is what is thrown, with the
-     * failure of the release, if any, among its suppressed exceptions.
+     * Acquires the lock, runs [body] and releases the lock, also if [body] throws. What [body] throws is what is
+     * thrown, with the failure of the release, if any, among its suppressed exceptions.
      *
      * @param wait how long to wait while another holds it, up to 10 years; zero for one try
      * @param body what to do while the lock is held; it should [ensure][Lease.ensure] that it still is

@@ -9,7 +9,10 @@ import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toNative
 import java.time.Duration
 
-/** [dev.tallylock.Value] with blocking verbs, which throw the same exceptions. Made by [Client.value]; may be shared by threads. */
+/**
+ * [dev.tallylock.Value] with blocking verbs, which throw the same exceptions. Made by [Client.value]; may be shared by
+ * threads.
+ */
 public class Value internal constructor(private val handle: ValueHandle) {
     /**
      * Reads the value.

@@ -15,8 +15,8 @@ import kotlin.time.Duration.Companion.hours
 /**
  * The calls of one client that run in the background, and the thread that hears of their ends.
  *
- * Each call has a ticket and a waiter in [waiting]. Whoever takes the waiter out decides how the call ends: the thread that
- * brings its outcome, or the caller who gives up. So an outcome goes to the caller exactly once, or to [discard].
+ * Each call has a ticket and a waiter in [waiting]. Whoever takes the waiter out decides how the call ends: the thread
+ * that brings its outcome, or the caller who gives up. So an outcome goes to the caller exactly once, or to [discard].
  */
 internal class Completions(private val client: ULong) {
     private val waiting = ConcurrentHashMap<Long, Waiter>()
@@ -24,8 +24,8 @@ internal class Completions(private val client: ULong) {
     private val isReceiving = AtomicBoolean()
 
     /**
-     * Submits a call and suspends until it has ended. If the coroutine is cancelled meanwhile, the call is given up: it stops and
-     * undoes what it did.
+     * Submits a call and suspends until it has ended. If the coroutine is cancelled meanwhile, the call is given up: it
+     * stops and undoes what it did.
      */
     suspend fun await(submit: (ticket: ULong) -> Unit): Outcome =
         suspendCancellableCoroutine { continuation ->
@@ -38,8 +38,8 @@ internal class Completions(private val client: ULong) {
         }
 
     /**
-     * Submits a call and parks the calling thread until it has ended. If the thread is interrupted meanwhile, the call is given up:
-     * it stops and undoes what it did.
+     * Submits a call and parks the calling thread until it has ended. If the thread is interrupted meanwhile, the call
+     * is given up: it stops and undoes what it did.
      */
     fun awaitParked(submit: (ticket: ULong) -> Unit): Outcome {
         val future = CompletableFuture<Outcome>()

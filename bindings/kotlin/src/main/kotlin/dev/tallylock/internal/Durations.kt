@@ -6,8 +6,9 @@ import kotlin.time.toKotlinDuration
 import java.time.Duration as JavaDuration
 
 /**
- * Whole microseconds, as durations cross the boundary. What is less is rounded away from zero, so that neither a very short nor a
- * negative duration is taken for none; what is beyond the range of a `Long` is its end, which no call accepts.
+ * Whole microseconds, as durations cross the boundary. What is less is rounded away from zero, so that neither a very
+ * short nor a negative duration is taken for none; what is beyond the range of a `Long` is its end, which no call
+ * accepts.
  */
 internal fun Duration.toMicros(): Long {
     val whole = inWholeMicroseconds

@@ -45,8 +45,8 @@ internal sealed interface Outcome {
 }
 
 /**
- * Reads the records of a client's queue, as the native library's module `completion` lays them out: a ticket, a kind, and
- * what that kind has, little-endian.
+ * Reads the records of a client's queue, as the native library's module `completion` lays them out: a ticket, a kind,
+ * and what that kind has, little-endian.
  */
 internal class Records(packed: ByteArray) {
     private val records = ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN)

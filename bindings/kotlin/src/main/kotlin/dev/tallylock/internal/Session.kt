@@ -12,8 +12,8 @@ import dev.tallylock.ffi.submitConnect as submitConnectClient
 /**
  * A native client, named by [id], and its calls in the background.
  *
- * A session that is forgotten is closed when it is collected. Its receiving thread knows [completions] only, and would not keep
- * it: each call must, until it has ended.
+ * A session that is forgotten is closed when it is collected. Its receiving thread knows [completions] only, and would
+ * not keep it: each call must, until it has ended.
  */
 internal class Session private constructor(private val id: ULong) {
     private val completions = Completions(id)
@@ -75,8 +75,8 @@ internal class Session private constructor(private val id: ULong) {
 }
 
 /**
- * The id of a native lease, freed when this object is collected. Freeing it releases nothing: the lock of a forgotten lease ends
- * with its TTL.
+ * The id of a native lease, freed when this object is collected. Freeing it releases nothing: the lock of a forgotten
+ * lease ends with its TTL.
  */
 internal class LeaseId(private val id: ULong) {
     init {

@@ -8,7 +8,8 @@ import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.JsonClassDiscriminator
 
-// The shape of a file of cases, as tests/cases/schema.json says it: what is not in these classes is refused by the parser.
+// The shape of a file of cases, as tests/cases/schema.json says it: what is not in these classes is refused by the
+// parser.
 
 /** A file of cases. */
 @Serializable

@@ -5,7 +5,9 @@ import dev.tallylock.Tallylock
 import kotlin.time.Duration
 import kotlin.time.toJavaDuration
 
-/** The two faces of tallylock for the JVM under one name, so that a test can be run on both. Adds nothing of its own. */
+/**
+ * The two faces of tallylock for the JVM under one name, so that a test can be run on both. Adds nothing of its own.
+ */
 enum class Face {
     Suspending {
         override suspend fun connect(
