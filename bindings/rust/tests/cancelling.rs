@@ -18,6 +18,12 @@ on_each_server! {
         assert_free(&server);
     }
 
+    fn dropping_an_acquire_that_waits_for_its_connection_leaves_no_lock(server: Server) {
+        let proxy = Proxy::before(server.address().parse().unwrap()).unwrap();
+        drop_unconnected_acquires(&proxy);
+        assert_free(&server);
+    }
+
     fn one_holder_at_a_time(server: Server) {
         let client = blocking::Client::connect(&server.url()).unwrap();
         let counter = client.counter("inside", TTL).unwrap();
@@ -96,6 +102,37 @@ async fn drop_held_acquire(proxy: &Proxy) {
     assert!(acquiring.await.unwrap_err().is_cancelled());
     proxy.go();
     lock.acquire(Duration::from_secs(5))
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+}
+
+/// The server's answer to the new connection's hello is held while the acquire is dropped, so that acquire and undo wait for
+/// the same connection, and are sent when it is there.
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn drop_unconnected_acquires(proxy: &Proxy) {
+    let client = Client::connect(&proxy.url()).await.unwrap();
+    let lock = client.lock("l", TTL).unwrap();
+    for _ in 0..20 {
+        let free = lock.acquire(Duration::from_secs(10)).await;
+        free.expect("the dropped acquire to be undone")
+            .release()
+            .await
+            .unwrap();
+        proxy.hold();
+        proxy.cut();
+        let acquiring = tokio::spawn({
+            let lock = lock.clone();
+            async move { lock.acquire(Duration::ZERO).await }
+        });
+        proxy.await_held(1).unwrap();
+        acquiring.abort();
+        assert!(acquiring.await.unwrap_err().is_cancelled());
+        proxy.go();
+    }
+    lock.acquire(Duration::from_secs(10))
         .await
         .unwrap()
         .release()
