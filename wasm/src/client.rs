@@ -81,7 +81,14 @@ impl Client {
 
     /// A counter; `invalid_argument` for a key or a TTL that cannot be.
     pub fn counter(&self, key: Vec<u8>, ttl_ms: f64, fixed: bool) -> Result<Counter, JsValue> {
-        self.make(|shared| Counter::new(shared, Key::new(key)?, duration::ttl(ttl_ms)?, fixed))
+        self.make(|shared| {
+            Ok(Counter::new(
+                shared,
+                Key::new(key)?,
+                duration::ttl(ttl_ms)?,
+                fixed,
+            ))
+        })
     }
 
     /// A value; `invalid_argument` for a key that cannot be.
@@ -247,10 +254,10 @@ impl Shared {
         stop: &Stop,
         observe: &mut dyn FnMut(&Task),
     ) -> Result<Answer, Error> {
-        let StartedTask(task, step) = start(&self.settings, self.link.seed(), self.now());
+        let StartedTask(task, first) = start(&self.settings, self.link.seed(), self.now());
         drive(
             task,
-            step,
+            first,
             self.link.lane(),
             &self.link,
             stop.fired(),

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use js_sys::Promise;
 use tallylock_core::counter::{Add, Drain, Expiry, Finish, Read};
-use tallylock_core::error::Error;
 use tallylock_core::key::Key;
 use tallylock_core::time::Ttl;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -62,17 +61,17 @@ impl Counter {
 }
 
 impl Counter {
-    pub(crate) fn new(shared: Rc<Shared>, key: Key, ttl: Ttl, fixed: bool) -> Result<Self, Error> {
+    pub(crate) fn new(shared: Rc<Shared>, key: Key, ttl: Ttl, fixed: bool) -> Self {
         let expiry = if fixed {
             Expiry::Fixed
         } else {
             Expiry::Sliding
         };
-        Ok(Self {
+        Self {
             shared,
             key,
             ttl,
             expiry,
-        })
+        }
     }
 }

@@ -84,11 +84,11 @@ enum State {
 
 impl Tasks {
     fn add(&mut self, future: Running) -> usize {
-        if let Some(place) = self.free.pop() {
-            if let Some(task) = self.places.get_mut(place) {
-                task.state = State::Parked(future);
-                return place;
-            }
+        if let Some(place) = self.free.pop()
+            && let Some(task) = self.places.get_mut(place)
+        {
+            task.state = State::Parked(future);
+            return place;
         }
         let place = self.places.len();
         let waker = Waker::from(Arc::new(Place(place)));
@@ -121,17 +121,13 @@ impl Tasks {
             return false;
         };
         let again = matches!(task.state, State::Polled { again: true });
-        match future {
-            Some(future) => {
-                task.state = State::Parked(future);
-                again
-            }
-            None => {
-                task.state = State::Free;
-                self.free.push(place);
-                false
-            }
+        if let Some(future) = future {
+            task.state = State::Parked(future);
+            return again;
         }
+        task.state = State::Free;
+        self.free.push(place);
+        false
     }
 }
 

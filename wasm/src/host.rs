@@ -1,7 +1,7 @@
 //! What JavaScript gives to a client: a transport, a clock, randomness, and the class of its errors.
 
 use js_sys::Uint8Array;
-use tallylock_core::error::Error;
+use tallylock_core::error::{Error, Reason};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -74,7 +74,7 @@ extern "C" {
 impl Host {
     /// The JavaScript error for an error of core.
     pub(crate) fn failure(&self, error: &Error) -> JsValue {
-        let reason = error.code().reason().map(|reason| reason.as_str());
+        let reason = error.code().reason().map(Reason::as_str);
         self.make_failure(
             error.code().as_str(),
             reason,

@@ -171,11 +171,10 @@ impl Held {
         let outcome = self.shared.run(start, &Stop::default(), &mut |_| ()).await;
         match &outcome {
             Ok(Answer::ValidUntil(valid_until)) => self.valid_until.set(*valid_until),
-            // An extend ends with nothing else.
-            Ok(_) => {}
             Err(error) if error.code().reason().is_some() => self.lose(error),
             Err(error) if error.applied() == Applied::No => self.valid_until.set(before),
-            Err(_) => {}
+            // It may have been applied; an extend ends with no other answer.
+            Ok(_) | Err(_) => {}
         }
         outcome.map(|_| ())
     }

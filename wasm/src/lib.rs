@@ -4,6 +4,17 @@
 //! that waits for it. Nothing here keeps a `&mut` across an await, so that calls on one client may overlap, and nothing
 //! panics on what comes from outside: one panic would end every later call of the instance.
 
+#![allow(
+    // JavaScript's only number: milliseconds and call numbers cross as one, whole and below 2^53.
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    // Call numbers are whole, so that equal is equal.
+    clippy::float_cmp,
+    // wasm-bindgen hands over owned values.
+    clippy::needless_pass_by_value
+)]
+
 mod client;
 mod counter;
 mod duration;

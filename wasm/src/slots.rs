@@ -127,16 +127,12 @@ impl<T, F: Fn(Number)> Future for Wait<'_, T, F> {
         let Some(slot) = table.find(self.number) else {
             return Poll::Pending;
         };
-        match slot.answer.take() {
-            Some(answer) => {
-                table.close(self.number);
-                Poll::Ready(answer)
-            }
-            None => {
-                slot.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(answer) = slot.answer.take() {
+            table.close(self.number);
+            return Poll::Ready(answer);
         }
+        slot.waker = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 
