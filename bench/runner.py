@@ -30,14 +30,13 @@ class Runner:
             (*contestant.command, url, key), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         if (line := self._read()) != "ready":
+            self._process.kill()
             raise self._error(f"says {line!r} instead of being ready")
 
     def run(self, calls: int) -> float:
         """Runs one block of calls and returns the microseconds that one of them took."""
         before = self._commands_seen()
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"block {calls}\n")
-        self._process.stdin.flush()
+        self._ask(f"block {calls}\n")
         line = self._read()
         if not line.isdecimal():
             raise self._error(f"says {line!r} instead of nanoseconds")
@@ -71,6 +70,14 @@ class Runner:
         statistics = self._server.info("commandstats")
         return sum(statistics.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("set", "eval", "evalsha"))
 
+    def _ask(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._error(f"ended with code {self._process.wait()}") from None
+
     def _read(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -88,11 +95,10 @@ class Runner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Ends the process: at the end of its input by itself, otherwise at once."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
         try:
-            self._process.wait(timeout=10)
+            # Closes its input, and takes in what it may still say.
+            self._process.communicate(timeout=10)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            self._process.communicate()
         self._server.delete(self._key)
