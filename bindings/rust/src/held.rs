@@ -219,3 +219,174 @@ impl Held {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tallylock_core::lock::Acquire;
+    use tallylock_core::memory::Memory;
+    use tallylock_core::step::{Event, Next, Operation};
+    use tallylock_core::time::Wait;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(60);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    fn seed() -> Seed {
+        Seed::new([7; 16])
+    }
+
+    /// A lease of 60 s that was acquired at 0.
+    fn held() -> Held {
+        let lock = spec::lock(b"l", TTL).unwrap();
+        let mut node = Memory::default();
+        let (mut acquire, mut step) = Acquire::start(
+            lock.clone(),
+            Wait::NONE,
+            &Settings::default(),
+            seed(),
+            at(0),
+        );
+        loop {
+            match step.next {
+                Next::Done(grant) => return Held::new(lock, grant.unwrap()),
+                Next::WaitUntil(_) => {
+                    let call = &step.calls[0];
+                    let replied = Event::Replied {
+                        call: call.id,
+                        outcome: node.execute(call),
+                    };
+                    step = acquire.handle(at(0), replied);
+                }
+            }
+        }
+    }
+
+    fn start_release(held: &Held, now: u64) {
+        let started = held.release(&Settings::default(), seed(), at(now)).unwrap();
+        assert!(started.is_some());
+    }
+
+    fn failure(code: Code) -> Result<(), Error> {
+        Err(Error::new(code, "as the test has it"))
+    }
+
+    fn lost(reason: Reason) -> Code {
+        Code::Lost(reason)
+    }
+
+    #[test]
+    fn a_child_process_holds_nothing() {
+        let held = Held {
+            process: std::process::id() + 1,
+            ..held()
+        };
+        let settings = Settings::default();
+        assert_eq!(held.remaining(at(0)), Duration::ZERO);
+        let forked = [
+            held.ensure(at(0), Duration::ZERO).unwrap_err(),
+            held.extend(TTL, &settings, seed(), at(0)).unwrap_err(),
+            held.release(&settings, seed(), at(0)).unwrap_err(),
+        ];
+        assert!(
+            forked
+                .iter()
+                .all(|error| error.code() == lost(Reason::Forked))
+        );
+    }
+
+    #[test]
+    fn a_release_that_was_done_by_its_lost_request_is_done() {
+        let held = held();
+        start_release(&held, 10);
+        assert!(
+            held.released(failure(Code::OutcomeUnknown), at(10))
+                .is_err()
+        );
+        assert_eq!(held.remaining(at(20)), Duration::ZERO);
+        start_release(&held, 20);
+        assert_eq!(
+            held.released(failure(lost(Reason::Expired)), at(20)),
+            Ok(())
+        );
+        assert!(
+            held.release(&Settings::default(), seed(), at(30))
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_release_is_not_taken_for_done_where_another_may_have_ended_the_lease() {
+        let taken = held();
+        start_release(&taken, 10);
+        assert!(
+            taken
+                .released(failure(Code::OutcomeUnknown), at(10))
+                .is_err()
+        );
+        start_release(&taken, 20);
+        let error = taken
+            .released(failure(lost(Reason::TakenOver)), at(20))
+            .unwrap_err();
+        assert_eq!(error.code(), lost(Reason::TakenOver));
+
+        let late = held();
+        start_release(&late, 70_000);
+        assert!(
+            late.released(failure(Code::OutcomeUnknown), at(70_000))
+                .is_err()
+        );
+        start_release(&late, 70_010);
+        assert!(
+            late.released(failure(lost(Reason::Expired)), at(70_010))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_release_that_was_not_sent_leaves_the_lease_as_it_was() {
+        let held = held();
+        start_release(&held, 10);
+        assert_eq!(
+            held.remaining(at(10)),
+            Duration::ZERO,
+            "it is on its way out"
+        );
+        assert!(held.released(failure(Code::Unavailable), at(10)).is_err());
+        held.ensure(at(10), Duration::from_secs(59)).unwrap();
+    }
+
+    #[test]
+    fn an_extend_that_may_have_shortened_the_lease_is_believed_to_have() {
+        let held = held();
+        let short = Duration::from_secs(5);
+        let settings = Settings::default();
+        let (_, before) = held.extend(short, &settings, seed(), at(0)).unwrap();
+        assert!(held.remaining(at(0)) < short);
+        let unknown = Err(Error::new(Code::OutcomeUnknown, "as the test has it"));
+        assert!(held.extended(unknown, before).is_err());
+        assert!(held.remaining(at(0)) < short);
+
+        let held = self::held();
+        let (_, before) = held.extend(short, &settings, seed(), at(0)).unwrap();
+        let not_sent = Err(Error::new(Code::Unavailable, "as the test has it"));
+        assert!(held.extended(not_sent, before).is_err());
+        held.ensure(at(0), Duration::from_secs(59)).unwrap();
+    }
+
+    #[test]
+    fn what_the_server_said_is_remembered() {
+        let held = held();
+        let (_, before) = held
+            .extend(TTL, &Settings::default(), seed(), at(0))
+            .unwrap();
+        let taken = Err(Error::new(lost(Reason::TakenOver), "as the test has it"));
+        assert!(held.extended(taken, before).is_err());
+        let error = held.ensure(at(0), Duration::ZERO).unwrap_err();
+        assert_eq!(error.code(), lost(Reason::TakenOver));
+    }
+}
