@@ -1,7 +1,6 @@
 """Real servers and the fault proxy, started for a test and gone with it."""
 
 import json
-import re
 import socket
 import subprocess
 import tempfile
@@ -15,6 +14,7 @@ import redis
 ROOT = Path(__file__).resolve().parents[3]
 SERVERS = ROOT / ".cache" / "servers"
 KINDS = ("valkey", "redis")
+_PORT_ATTEMPTS = 5
 _PROXY = ROOT / "target" / "debug" / "tallylock-fault-proxy"
 
 
@@ -25,38 +25,47 @@ class Server:
         self._folder = tempfile.TemporaryDirectory(prefix="tallylock-")
         binary = SERVERS / f"{kind}-server"
         assert binary.exists(), f"no test server at {binary}: run `make setup`"
-        self.port = _free_port()
-        self.url = f"redis://127.0.0.1:{self.port}"
         options = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", self._folder.name)
-        self._process = subprocess.Popen(  # noqa: S603 - a binary of our own setup
-            [binary, "--port", str(self.port), *options, *arguments],
-            stdout=subprocess.DEVNULL,
-        )
-        # Its types can't tell what it gives with decode_responses off.
-        self.plain: Any = redis.Redis(port=self.port)
-        self._await_answer()
+        # Another program may take the port between the look and the start: the server then ends at once.
+        for _ in range(_PORT_ATTEMPTS):
+            self.port = _free_port()
+            self._process = subprocess.Popen(  # noqa: S603 - a binary of our own setup
+                [binary, "--port", str(self.port), *options, *arguments],
+                stdout=subprocess.DEVNULL,
+            )
+            # Its types can't tell what it gives with decode_responses off.
+            self.plain: Any = redis.Redis(port=self.port)
+            if self._answers():
+                break
+            self._end()
+        else:
+            message = f"{self._process.args!r} did not start"
+            raise RuntimeError(message)
+        self.url = f"redis://127.0.0.1:{self.port}"
 
-    def _await_answer(self) -> None:
+    def _answers(self) -> bool:
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self._process.poll() is None:
             try:
                 self.plain.ping()
             except redis.AuthenticationError:
-                return
+                return True
             except redis.ConnectionError:
                 time.sleep(0.02)
             else:
-                return
-        message = f"{self._process.args!r} did not start"
-        raise RuntimeError(message)
+                return True
+        return False
+
+    def _end(self) -> None:
+        self.plain.close()
+        self._process.kill()
+        self._process.wait()
 
     def __enter__(self) -> "Server":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.plain.close()
-        self._process.kill()
-        self._process.wait()
+        self._end()
         self._folder.cleanup()
 
 
@@ -91,13 +100,6 @@ class FaultProxy:
     ) -> None:
         # It ends with its standard input.
         self._process.communicate(timeout=10)
-
-
-def database_of(url: str) -> tuple[str, int]:
-    """Return host and port of a URL."""
-    found = re.fullmatch(r"\w+://([^:/]+):(\d+)", url)
-    assert found is not None, url
-    return found[1], int(found[2])
 
 
 def _free_port() -> int:

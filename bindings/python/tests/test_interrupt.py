@@ -21,8 +21,8 @@ from datetime import timedelta
 import tallylock
 
 lock = tallylock.connect(sys.argv[1]).lock("invoice:42", ttl=timedelta(seconds=30))
-print("waiting", flush=True)
 try:
+    print("waiting", flush=True)
     lock.acquire(wait=timedelta(seconds=60))
 except KeyboardInterrupt:
     print("interrupted", flush=True)
