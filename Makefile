@@ -90,6 +90,7 @@ test-together: test-rust test-python test-kotlin test-node
 	@mvn --batch-mode --no-transfer-progress --quiet --file bindings/kotlin/pom.xml dependency:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/bindings/kotlin/target/dependency
 	@$(LOGGED) together $(WITH_SERVER) $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider tests/cross-language
+	@$(WITH_SERVER) bash examples/quickstarts.sh
 
 test-guarantees: test-checks test-rust test-python test-kotlin test-node test-together
 	$(STEP) "docs/guarantees.md"
@@ -120,6 +121,7 @@ lint-python: python
 lint-kotlin: native
 	$(STEP) "ktlint"
 	@mvn --batch-mode --no-transfer-progress --quiet --file bindings/kotlin/pom.xml ktlint:check
+	@mvn --batch-mode --no-transfer-progress --quiet --file examples/kotlin/pom.xml ktlint:check
 
 lint-node: npm
 	$(STEP) "tsc and the linter of the npm package"

@@ -18,9 +18,10 @@ fi
 kotlin=(Cargo.toml Cargo.lock core bindings/rust bindings/ffi bindings/kotlin examples/kotlin)
 if [[ ! -d examples/kotlin/target/dependency ]] || ! fresh example-kotlin "${kotlin[@]}"; then
     say "compiling examples/kotlin (Maven fetches its plugins the first time)"
-    maven=(mvn --batch-mode --no-transfer-progress --quiet)
+    maven=(mvn --batch-mode --no-transfer-progress --quiet -Dstyle.color=never)
     # The example depends on the library as any program would, so that has to be in the local repository.
-    "${maven[@]}" install:install-file -Dfile=bindings/kotlin/target/tallylock-0.1.0.jar -DpomFile=bindings/kotlin/pom.xml
+    "${maven[@]}" org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file \
+        -Dfile=bindings/kotlin/target/tallylock-0.1.0.jar -DpomFile=bindings/kotlin/pom.xml
     "${maven[@]}" --file examples/kotlin/pom.xml package
     remember example-kotlin "${kotlin[@]}"
 fi
