@@ -15,7 +15,7 @@ from types import FrameType
 
 import redis
 import tallylock
-from ledger import Batch, Ledger
+from ledger import Batch, FencedOff, Ledger
 from sessions import counter_keys, plain_client, session_of
 
 SESSION_TTL = timedelta(minutes=15)
@@ -114,7 +114,10 @@ def main() -> None:
         job = BillingJob(arguments.name, client, server, ledger)
         signal.signal(signal.SIGTERM, job.ask_for_last_pass)
         signal.signal(signal.SIGINT, job.ask_for_last_pass)
-        job.run(arguments.batch_size, timedelta(milliseconds=arguments.pause_ms))
+        try:
+            job.run(arguments.batch_size, timedelta(milliseconds=arguments.pause_ms))
+        except (tallylock.TallylockError, FencedOff) as error:
+            sys.exit(f"{job.name}: {error}")
         print(f"{job.name}: invoiced {job.seconds:,} seconds in {job.batches} batches")
 
 
