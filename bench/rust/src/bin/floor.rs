@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn command(words: &[&str]) -> Vec<u8> {
     let mut command = format!("*{}\r\n", words.len());
     for word in words {
-        command += &format!("${}\r\n{word}\r\n", word.len());
+        command.extend(["$", &word.len().to_string(), "\r\n", word, "\r\n"]);
     }
     command.into_bytes()
 }
