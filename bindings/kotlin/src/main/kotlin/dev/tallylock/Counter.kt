@@ -1,10 +1,10 @@
 package dev.tallylock
 
-import dev.tallylock.ffi.submitCounterAdd
 import dev.tallylock.ffi.submitCounterDrain
 import dev.tallylock.ffi.submitCounterFinish
 import dev.tallylock.ffi.submitCounterRead
 import dev.tallylock.internal.CounterHandle
+import dev.tallylock.internal.DirectCalls
 
 /**
  * A counter with a TTL. Made by [Client.counter]; may be shared by coroutines.
@@ -26,7 +26,14 @@ public class Counter internal constructor(private val handle: CounterHandle) {
     public suspend fun add(amount: Long): Long =
         handle.session
             .await { client, ticket ->
-                submitCounterAdd(client, ticket, handle.key, handle.ttlMicros, handle.isFixed, amount)
+                DirectCalls.submitCounterAdd(
+                    client,
+                    ticket,
+                    handle.borrowedKey,
+                    handle.ttlMicros,
+                    handle.isFixed,
+                    amount,
+                )
             }.toLong()
 
     /**

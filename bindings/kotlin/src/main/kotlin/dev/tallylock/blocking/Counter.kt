@@ -1,10 +1,10 @@
 package dev.tallylock.blocking
 
-import dev.tallylock.ffi.counterAdd
 import dev.tallylock.ffi.counterDrain
 import dev.tallylock.ffi.counterFinish
 import dev.tallylock.ffi.counterRead
 import dev.tallylock.internal.CounterHandle
+import dev.tallylock.internal.DirectCalls
 
 /**
  * [dev.tallylock.Counter] with blocking verbs, which throw the same exceptions. Made by [Client.counter]; may be shared
@@ -19,7 +19,9 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      * @throws dev.tallylock.CounterOverflowException if the total does not fit into 64 bits; nothing is changed
      */
     public fun add(amount: Long): Long =
-        handle.session.call { client -> counterAdd(client, handle.key, handle.ttlMicros, handle.isFixed, amount) }
+        handle.session.call { client ->
+            DirectCalls.counterAdd(client, handle.borrowedKey, handle.ttlMicros, handle.isFixed, amount)
+        }
 
     /**
      * Reads the counter.

@@ -3,7 +3,6 @@ package dev.tallylock.internal
 import dev.tallylock.ffi.CallException
 import dev.tallylock.ffi.cancel
 import dev.tallylock.ffi.close
-import dev.tallylock.ffi.completionsWait
 import dev.tallylock.ffi.leaseAbandon
 import kotlinx.coroutines.suspendCancellableCoroutine
 import java.util.concurrent.CompletableFuture
@@ -102,7 +101,7 @@ internal class Completions(private val client: ULong) {
 
     private fun receiveUntilClosed(): Nothing {
         while (true) {
-            Records(completionsWait(client, LONGEST_WAIT_MILLIS)).forEach { ticket, outcome ->
+            Records(DirectCalls.completionsWait(client, LONGEST_WAIT_MILLIS)).forEach { ticket, outcome ->
                 waiting.remove(ticket)?.end(outcome) ?: discard(outcome)
             }
         }
@@ -114,7 +113,7 @@ internal class Completions(private val client: ULong) {
     }
 
     private companion object {
-        private val LONGEST_WAIT_MILLIS = 1.hours.inWholeMilliseconds.toULong()
+        private val LONGEST_WAIT_MILLIS = 1.hours.inWholeMilliseconds
     }
 }
 

@@ -16,6 +16,7 @@ internal class CounterHandle(
     expiry: Expiry,
 ) {
     val key: ByteBuffer = key.toNative()
+    val borrowedKey: BorrowedBytes = BorrowedBytes(this.key)
     val isFixed: Boolean = expiry == Expiry.Fixed
 
     init {
