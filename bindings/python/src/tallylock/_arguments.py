@@ -3,6 +3,7 @@
 import struct
 from datetime import timedelta
 
+from tallylock._direct import Borrowed
 from tallylock.errors import InvalidArgumentError
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -31,14 +32,14 @@ def from_microseconds(duration: int) -> timedelta:
     return timedelta(microseconds=duration)
 
 
-def packed_counter(client_id: int, ttl_us: int, key: bytes, *, fixed: bool) -> bytes:
+def packed_counter(client_id: int, ttl_us: int, key: bytes, *, fixed: bool) -> Borrowed:
     """Return what a counter's handle stands for, as the native library takes it."""
-    return _COUNTER.pack(client_id, ttl_us, fixed) + key
+    return Borrowed(_COUNTER.pack(client_id, ttl_us, fixed) + key)
 
 
-def packed_lock(client_id: int, ttl_us: int, key: bytes) -> bytes:
+def packed_lock(client_id: int, ttl_us: int, key: bytes) -> Borrowed:
     """Return what a lock's handle stands for, as the native library takes it."""
-    return _LOCK.pack(client_id, ttl_us) + key
+    return Borrowed(_LOCK.pack(client_id, ttl_us) + key)
 
 
 def amount_refused(key: bytes, amount: int) -> InvalidArgumentError:

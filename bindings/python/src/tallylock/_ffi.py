@@ -7,6 +7,8 @@ Durations are microseconds. A ticket names a call in the background, and is chos
 from collections.abc import Callable
 from typing import Protocol
 
+from tallylock import _direct
+from tallylock._direct import Borrowed
 from tallylock._native import tallylock_ffi as _native
 
 CallError: type[Exception] = _native.CallError.Failed
@@ -44,7 +46,7 @@ check_value: Callable[[bytes], None] = _native.check_value
 check_lock: Callable[[bytes, int], None] = _native.check_lock
 
 # Counters: client, key, ttl; those that are called most often take a packed handle instead.
-packed_counter_add: Callable[[bytes, int], int] = _native.packed_counter_add
+packed_counter_add: Callable[[Borrowed, int], int] = _direct.packed_counter_add
 counter_read: Callable[[int, bytes, int], int | None] = _native.counter_read
 counter_drain: Callable[[int, bytes, int], int | None] = _native.counter_drain
 counter_finish: Callable[[int, bytes, int], int | None] = _native.counter_finish
@@ -66,7 +68,7 @@ submit_value_compare_and_set: Callable[[int, int, bytes, bytes, bytes, int], Non
 )
 
 # Locks: client, lease, key, ttl, wait; the caller chooses the id of the lease, at least 2**63.
-packed_lock_acquire: Callable[[bytes, int], None] = _native.packed_lock_acquire
+packed_lock_acquire: Callable[[Borrowed, int], None] = _direct.packed_lock_acquire
 submit_lock_acquire_as: Callable[[int, int, int, bytes, int, int], None] = _native.submit_lock_acquire_as
 
 # Leases.
@@ -75,7 +77,7 @@ lease_remaining_us: Callable[[int], int] = _native.lease_remaining_us
 lease_is_valid: Callable[[int], bool] = _native.lease_is_valid
 lease_ensure: Callable[[int, int], None] = _native.lease_ensure
 lease_extend: Callable[[int, int], None] = _native.lease_extend
-lease_release: Callable[[int], None] = _native.lease_release
+lease_release: Callable[[int], None] = _direct.lease_release
 packed_leases_free: Callable[[bytes], None] = _native.packed_leases_free
 lease_abandon: Callable[[int], None] = _native.lease_abandon
 leases_count: Callable[[], int] = _native.leases_count
