@@ -40,6 +40,8 @@ export class Lock {
       throw error;
     } finally {
       signal?.removeEventListener("abort", stop);
+      // Until the garbage collector came for it, each further acquire would have to pass over it.
+      acquiring.free();
     }
   }
 
