@@ -143,6 +143,8 @@ impl Completions {
             bell.ring();
         }
         state.done.push_back((ticket, outcome));
+        // Whoever is woken finds the lock free.
+        drop(state);
         self.arrived.notify_all();
     }
 
