@@ -13,7 +13,8 @@ import kotlin.time.Duration
  */
 public class Lock internal constructor(private val handle: LockHandle) {
     /**
-     * Acquires the lock. A coroutine that is cancelled meanwhile leaves no lock behind.
+     * Acquires the lock. A coroutine that is cancelled meanwhile leaves no lock behind. A lease that was returned is the
+     * caller's, who may be cancelled before it is used, as in `async { acquire() }`: [withLock] has no such gap.
      *
      * @param wait how long to wait while another holds it, up to 10 years; zero for one try
      * @return a lease, to be [released][Lease.release]; one that is forgotten lasts until its TTL ends
