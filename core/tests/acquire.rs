@@ -84,6 +84,21 @@ fn without_a_wait_a_held_lock_is_asked_for_once() {
 }
 
 #[test]
+fn a_wait_that_ends_while_the_last_answer_is_on_its_way_is_busy_and_undone() {
+    let mut world = World::new([Fate::Answered(0), Fate::Answered(0), Fate::Late]);
+    world
+        .memory
+        .put(KEY.as_bytes(), b"another's", Some(ttl(300)));
+    assert_eq!(code(acquire(&mut world, wait(60), 1, None)), "busy");
+    let last = world.sent.last().unwrap();
+    assert_eq!(
+        last.commands[0].len(),
+        6,
+        "the last thing sent is the release"
+    );
+}
+
+#[test]
 fn a_waiter_gets_the_lock_when_the_holder_expires() {
     let mut world = World::new([]);
     world

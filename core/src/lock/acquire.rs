@@ -27,6 +27,8 @@ pub struct Acquire {
     deadline: Instant,
     /// A server has refused scripts.
     refused: bool,
+    /// What to say at the end of the wait, if another held the lock when it was last asked for.
+    busy: Option<Error>,
     attempts: u32,
     state: State,
 }
@@ -90,6 +92,7 @@ impl Acquire {
             waits_until: now.plus(wait.as_millis()),
             deadline,
             refused: false,
+            busy: None,
             attempts: 0,
             state: State::Voting(round),
         };
@@ -123,6 +126,11 @@ impl Acquire {
             }
             Progress::Failed(error) => {
                 let (unsettled, call) = (round.is_unsettled(), round.next_call());
+                let error = match (error.code(), &self.busy) {
+                    // The wait is over; that the last answer is still on its way is not the reason.
+                    (Code::Timeout, Some(busy)) => busy.clone(),
+                    _ => error,
+                };
                 self.fail(now, error, unsettled, call)
             }
         }
@@ -172,6 +180,7 @@ impl Acquire {
         let longest = pause(self.attempts);
         let jittered = self.seed.jitter(self.attempts, longest / 2, longest);
         self.attempts += 1;
+        self.busy = Some(busy(held_for));
         // The holder's own time is looked at, so that nobody waits longer than the lock is held.
         let pause = held_for.map_or(jittered, |left| jittered.min(left + 1));
         let until = now.plus(pause).min(self.waits_until);
@@ -198,13 +207,7 @@ impl Acquire {
             ));
         }
         if now >= self.waits_until {
-            let left = held_for.map_or("without an end".into(), |left| {
-                format!("for another {left} ms")
-            });
-            return Step::done(Err(self.about(Error::new(
-                Code::Busy,
-                format!("another holds the lock {left}"),
-            ))));
+            return Step::done(Err(self.about(busy(held_for))));
         }
         if now < until {
             return Step::wait(until);
@@ -310,6 +313,13 @@ impl Operation for Acquire {
     fn met_refusal_of_scripts(&self) -> bool {
         self.refused
     }
+}
+
+fn busy(held_for: Option<u64>) -> Error {
+    let left = held_for.map_or("without an end".into(), |left| {
+        format!("for another {left} ms")
+    });
+    Error::new(Code::Busy, format!("another holds the lock {left}"))
 }
 
 /// What a node says to an acquire.
