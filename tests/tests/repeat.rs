@@ -171,7 +171,7 @@ async fn all_refused<F: Face>(server: &Server) {
     let proxy = before(server);
     let options = Options::new(&proxy.url())
         .unwrap()
-        .timeout(Duration::from_millis(120))
+        .timeout(Duration::from_millis(600))
         .unwrap();
     let client = F::connect(options).await;
     for row in TABLE {
