@@ -27,7 +27,7 @@ public final class Agent {
         }
     }
 
-    private String answer(String[] words) {
+    private String answer(String[] words) throws InterruptedException {
         try {
             Long outcome = perform(words);
             return outcome == null ? "none" : outcome.toString();
@@ -36,7 +36,7 @@ public final class Agent {
         }
     }
 
-    private Long perform(String[] words) {
+    private Long perform(String[] words) throws InterruptedException {
         String key = words[1];
         switch (words[0]) {
             case "acquire":
