@@ -30,7 +30,7 @@ class CancellationTest {
         val server = TestServer.empty(kind)
         val random = Random(SEED)
         runBlocking(Dispatchers.Default) {
-            Tallylock.connect(server.url).use { client ->
+            Tallylock.connect(server.url, PATIENT).use { client ->
                 val lock = client.lock(KEY, 10.minutes)
                 var granted = 0
                 repeat(ROUNDS) {
@@ -51,7 +51,7 @@ class CancellationTest {
         val server = TestServer.empty(kind)
         val random = Random(SEED)
         runBlocking(Dispatchers.Default) {
-            Tallylock.connect(server.url).use { client ->
+            Tallylock.connect(server.url, PATIENT).use { client ->
                 val lock = client.lock(KEY, 10.minutes)
                 repeat(ROUNDS / 4) {
                     val lease = lock.acquire()
@@ -73,7 +73,7 @@ class CancellationTest {
         val server = TestServer.empty(kind)
         FaultProxy(server).use { proxy ->
             runBlocking(Dispatchers.Default) {
-                Tallylock.connect(proxy.url, timeout = 20.seconds).use { client ->
+                Tallylock.connect(proxy.url, PATIENT).use { client ->
                     client.lock(KEY, 10.minutes).acquire().release()
                     proxy.holdMatching(KEY)
                     val acquiring = async { client.lock(KEY, 10.minutes).acquire() }
@@ -92,7 +92,7 @@ class CancellationTest {
     fun acquiresInterruptedAtRandomPointsLeaveNoLock(kind: ServerKind) {
         val server = TestServer.empty(kind)
         val random = Random(SEED)
-        Tallylock.connectBlocking(server.url).use { client ->
+        Tallylock.connectBlocking(server.url, PATIENT.toJavaDuration()).use { client ->
             val lock = client.lock(KEY, 10.minutes.toJavaDuration())
             var granted = 0
             repeat(ROUNDS) {
@@ -122,7 +122,7 @@ class CancellationTest {
         val keys = List(16) { "session:$it:ctx" }
         keys.forEach { server.plant(it, "of $it") }
         runBlocking(Dispatchers.Default) {
-            Tallylock.connect(server.url).use { client ->
+            Tallylock.connect(server.url, PATIENT).use { client ->
                 repeat(ROUNDS) {
                     val gets = keys.map { key -> key to async { client.value(key).get()?.decodeToString() } }
                     spin(random.nextInt(LONGEST_SPIN_MICROS))
@@ -162,6 +162,8 @@ class CancellationTest {
     }
 
     private companion object {
+        // A machine that is busy elsewhere may stall for seconds; a reply that is lost does not come at all.
+        val PATIENT = 20.seconds
         const val KEY = "invoice:42"
         const val SEED = 20130131
         const val ROUNDS = 300
