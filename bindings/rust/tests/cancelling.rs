@@ -113,7 +113,10 @@ async fn drop_held_acquire(proxy: &Proxy) {
 /// the same connection, and are sent when it is there.
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn drop_unconnected_acquires(proxy: &Proxy) {
-    let client = Client::connect(&proxy.url()).await.unwrap();
+    // Longer than a busy machine needs for a step: the acquire must be under way still when it is dropped.
+    let options = tallylock::Options::new(&proxy.url()).unwrap();
+    let options = options.timeout(Duration::from_secs(20)).unwrap();
+    let client = Client::connect_with(options).await.unwrap();
     let lock = client.lock("l", TTL).unwrap();
     for _ in 0..20 {
         let free = lock.acquire(Duration::from_secs(10)).await;
