@@ -7,14 +7,18 @@
 --          It was ended if it was open.
 -- errors   WRONGTYPE, not an integer, overflow, OOM: raised before anything is changed; the claim stays open
 local claim = redis.call('GET', KEYS[2])
-local amount = claim and string.match(claim, '^open (.+)$')
+local amount = claim and string.match(claim, '^open (%-?%d+)$')
 if not amount then
   return claim
 end
-local pttl = redis.call('PTTL', KEYS[1])
-redis.call('INCRBY', KEYS[1], amount)
+-- A counter that is gone is written again together with its TTL.
+local lost = false
+if not redis.call('SET', KEYS[1], amount, 'NX', 'PX', ARGV[1]) then
+  redis.call('INCRBY', KEYS[1], amount)
+  lost = redis.call('PTTL', KEYS[1]) == -1
+end
 redis.call('SET', KEYS[2], 'aborted ' .. amount, 'PX', ARGV[2])
-if pttl < 0 then
+if lost then
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 return claim

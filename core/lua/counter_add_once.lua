@@ -15,6 +15,11 @@ if added then
   end
   return {'repeated', redis.call('GET', KEYS[1])}
 end
+-- A new counter is written together with its TTL.
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
+  return {'added', ARGV[1]}
+end
 redis.call('INCRBY', KEYS[1], ARGV[1])
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
 if ARGV[3] == 'sliding' or redis.call('PTTL', KEYS[1]) == -1 then

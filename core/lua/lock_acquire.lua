@@ -13,12 +13,16 @@ if holder and holder ~= ARGV[1] then
 end
 local time = redis.call('TIME')
 local now = time[1] .. string.rep('0', 6 - #time[2]) .. time[2]
--- INCR is the first write: it fails if the fence is not a number, and then nothing has happened.
-redis.call('INCR', KEYS[2])
 local fence = redis.call('GET', KEYS[2])
 -- Compared as text, by length and then by digits: a Lua number would round them. A negative one is always behind.
-if string.sub(fence, 1, 1) == '-' or #fence < #now or (#fence == #now and fence < now) then
+local behind = not fence or string.find(fence, '^%-%d+$')
+  or (string.find(fence, '^%d+$') and (#fence < #now or (#fence == #now and fence < now)))
+if behind then
   fence = now
+else
+  -- Fails if it is not a number, and then nothing has happened.
+  redis.call('INCRBY', KEYS[2], '1')
+  fence = redis.call('GET', KEYS[2])
 end
 redis.call('SET', KEYS[2], fence, 'PX', ARGV[3])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])

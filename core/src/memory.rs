@@ -228,6 +228,18 @@ impl View for Memory {
         Ok(())
     }
 
+    fn create(&mut self, key: &[u8], value: &[u8], ttl: u64) -> bool {
+        let is_new = !self.keys.contains_key(key);
+        if is_new {
+            let entry = Entry {
+                text: Some(value.to_vec()),
+                expires_at: Some(self.now + ttl),
+            };
+            self.keys.insert(key.to_vec(), entry);
+        }
+        is_new
+    }
+
     fn increment(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
         let present = match self.get(key)? {
             None => 0,

@@ -258,6 +258,22 @@ impl View for Recording {
         Ok(())
     }
 
+    fn create(&mut self, key: &[u8], value: &[u8], ttl: u64) -> bool {
+        let is_new = self.seen(key).pttl == Pttl::Absent;
+        if is_new {
+            let command = vec![
+                word("SET"),
+                text(key),
+                text(value),
+                word("NX"),
+                word("PX"),
+                number(ttl),
+            ];
+            self.write(command, key, Value::Text(value.to_vec()), Pttl::Millis(ttl));
+        }
+        is_new
+    }
+
     fn increment(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
         let present = match self.get(key)? {
             None => 0,

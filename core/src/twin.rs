@@ -20,6 +20,8 @@ pub trait View {
     fn time(&mut self) -> i64;
     /// SET with PX for a TTL in milliseconds, or XX KEEPTTL without.
     fn set(&mut self, key: &[u8], value: &[u8], ttl: Option<u64>) -> Result<(), Fault>;
+    /// SET with NX and PX: whether it was written; not if there is anything.
+    fn create(&mut self, key: &[u8], value: &[u8], ttl: u64) -> bool;
     /// INCRBY: the new number; faults leave the key as it was.
     fn increment(&mut self, key: &[u8], by: i64) -> Result<i64, Fault>;
     /// PEXPIRE, in milliseconds; nothing happens to a key that is not there.
@@ -120,6 +122,12 @@ pub(crate) fn integer(argument: &[u8]) -> Result<i64, Fault> {
         .ok()
         .and_then(counter::parse)
         .ok_or(Fault::NotAnInteger)
+}
+
+/// Whether a text is digits, perhaps behind a minus; they may be too many for 64 bits.
+pub(crate) fn is_number(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
 /// Milliseconds out of an argument.

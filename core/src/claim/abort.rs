@@ -61,18 +61,20 @@ pub(crate) fn abort_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec
     let Some(claim) = view.get(&keys[1])? else {
         return Ok(Reply::Nil);
     };
-    let amount = claim.strip_prefix(b"open ");
-    let Some(amount) = amount.filter(|amount| !amount.is_empty()) else {
+    let Some(amount) = claim
+        .strip_prefix(b"open ")
+        .filter(|amount| twin::is_number(amount))
+    else {
         return Ok(Reply::Text(claim));
     };
-    let lives = matches!(view.pttl(&keys[0]), Pttl::Millis(_));
-    view.increment(&keys[0], twin::integer(amount)?)?;
-    view.set(
-        &keys[1],
-        &[b"aborted ".as_slice(), amount].concat(),
-        Some(ended_ttl),
-    )?;
-    if !lives {
+    let mut is_without_ttl = false;
+    if !view.create(&keys[0], amount, ttl) {
+        view.increment(&keys[0], twin::integer(amount)?)?;
+        is_without_ttl = view.pttl(&keys[0]) == Pttl::Forever;
+    }
+    let aborted = [b"aborted ".as_slice(), amount].concat();
+    view.set(&keys[1], &aborted, Some(ended_ttl))?;
+    if is_without_ttl {
         view.expire(&keys[0], ttl);
     }
     Ok(Reply::Text(claim))

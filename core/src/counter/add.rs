@@ -76,6 +76,9 @@ impl Request for Add {
 /// `counter_add.lua` in Rust.
 pub(crate) fn add_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Answer {
     let ttl = twin::millis(&arguments[1])?;
+    if view.create(&keys[0], &arguments[0], ttl) {
+        return Ok(Reply::Text(arguments[0].clone()));
+    }
     let total = view.increment(&keys[0], twin::integer(&arguments[0])?)?;
     if arguments[2] == b"sliding" || view.pttl(&keys[0]) == Pttl::Forever {
         view.expire(&keys[0], ttl);

@@ -120,6 +120,10 @@ pub(crate) fn add_once_twin(
             answer("conflict", Some(added))
         };
     }
+    if view.create(&keys[0], &arguments[0], ttl) {
+        view.set(&keys[1], &arguments[0], Some(remembered))?;
+        return answer("added", Some(arguments[0].clone()));
+    }
     view.increment(&keys[0], twin::integer(&arguments[0])?)?;
     view.set(&keys[1], &arguments[0], Some(remembered))?;
     if arguments[2] == b"sliding" || view.pttl(&keys[0]) == Pttl::Forever {
