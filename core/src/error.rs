@@ -77,6 +77,9 @@ pub struct Error {
     detail: String,
 }
 
+/// How servers refuse a command inside a script to an account: from 7 on, and before.
+const IN_SCRIPTS: [&str; 2] = ["ACL failure in script", "user executing the script can't"];
+
 /// The longest part of a key or a value that a message shows, in characters.
 const SHOWN: usize = 200;
 
@@ -132,6 +135,11 @@ impl Error {
         )
     }
 
+    /// Whether an account was refused a command inside a script: what came before it in the script was done.
+    pub(crate) fn is_from_inside_a_script(&self) -> bool {
+        self.code == Code::Forbidden && IN_SCRIPTS.iter().any(|words| self.detail.contains(words))
+    }
+
     /// The error that an error reply of a server stands for.
     ///
     /// Servers before 7 wrap the text of an error inside a script into a sentence of their own; both shapes are read.
@@ -149,12 +157,8 @@ impl Error {
             }
             _ if text.contains("not an integer") => Code::NotAnInteger,
             _ if text.contains("would overflow") => Code::Overflow,
-            _ if text.contains("user executing the script can't")
-                || text.contains("ACL failure in script")
-                || text.contains("NOPERM") =>
-            {
-                Code::Forbidden
-            }
+            _ if IN_SCRIPTS.iter().any(|words| text.contains(words)) => Code::Forbidden,
+            _ if text.contains("NOPERM") => Code::Forbidden,
             _ if text.contains("invalid password") || text.contains("without any password") => {
                 Code::Forbidden
             }

@@ -181,7 +181,7 @@ impl Round {
         let asked = core::mem::replace(&mut self.state, State::Answered);
         match outcome {
             Ok(replies) => self.answered(now, asked, replies),
-            Err(Undelivered::Refused(error)) => Some(Progress::Failed(error)),
+            Err(Undelivered::Refused(error)) => Some(self.refused_as(error)),
             Err(Undelivered::NotSent(why)) => self.pause(now, Code::Unavailable, why),
             // Looking changes nothing.
             Err(Undelivered::MaybeSent(why)) if asked == State::Looking => {
@@ -239,8 +239,12 @@ impl Round {
             Err(error) if error.code() == Code::Unavailable => {
                 self.pause(now, Code::Unavailable, error.detail().into())
             }
-            Err(error) => Some(Progress::Failed(error)),
+            Err(error) => Some(self.refused_as(error)),
         }
+    }
+
+    fn refused_as(&self, error: Error) -> Progress {
+        Progress::Failed(refusal(error, self.effect, self.unsettled))
     }
 
     /// Goes on to the next call, unless the deadline has passed in the meantime.
@@ -320,6 +324,19 @@ impl Round {
             Error::new(Code::Cancelled, "the call was cancelled")
         }
     }
+}
+
+/// The error of a refused request. That nothing was applied is not said where an earlier request of ours may have been
+/// (`unsettled`), or where the account may run a script but not all that is in it.
+pub(crate) fn refusal(error: Error, effect: Effect, unsettled: bool) -> Error {
+    let what = match effect {
+        Effect::Idempotent if unsettled => "its reply was lost, and repeated it was refused",
+        Effect::Idempotent | Effect::Once if error.is_from_inside_a_script() => {
+            "the account may not do a part of it, see docs/acl.md"
+        }
+        _ => return error,
+    };
+    Error::new(Code::OutcomeUnknown, format!("{what}: {}", error.detail()))
 }
 
 /// Whether an error reply refuses scripts as such, and not something inside a script.

@@ -172,3 +172,49 @@ fn cancelling_says_whether_it_may_have_been_applied() {
     let stop_at = world.memory.now().plus(10);
     assert_eq!(code(world.run(started, Some(stop_at))), "cancelled");
 }
+
+#[test]
+fn a_refusal_after_a_lost_reply_does_not_say_that_nothing_was_applied() {
+    let mut world = world_with(&[]);
+    let touch = || Touch {
+        key: key("c"),
+        ttl: ttl(7_000),
+    };
+    run(&mut world, touch()).unwrap();
+    world.fates.extend([
+        Fate::ReplyLost,
+        Fate::Refused("READONLY You can't write against a read only replica."),
+    ]);
+    assert_eq!(code(run(&mut world, touch())), "outcome_unknown");
+    world.fates.extend([Fate::Refused(
+        "READONLY You can't write against a read only replica.",
+    )]);
+    assert_eq!(code(run(&mut world, touch())), "read_only");
+    world
+        .fates
+        .extend([Fate::ReplyLost, Fate::Refused("NOPERM no")]);
+    assert_eq!(
+        code(run(&mut world, Get { key: key("c") })),
+        "forbidden",
+        "a read changes nothing"
+    );
+}
+
+#[test]
+fn a_refusal_inside_a_script_does_not_say_that_nothing_was_applied() {
+    let inside = Fate::Refused(
+        "ERR ACL failure in script: User billing has no permissions to run the 'pexpire' command",
+    );
+    let mut world = world_with(&[inside]);
+    assert_eq!(code(run(&mut world, add(1))), "outcome_unknown");
+    world.fates.extend([inside]);
+    assert_eq!(code(run(&mut world, Read { key: key("c") })), "forbidden");
+    world.fates.extend([Fate::Refused(
+        "NOPERM User billing has no permissions to access one of the keys used as arguments",
+    )]);
+    assert_eq!(
+        code(run(&mut world, add(1))),
+        "forbidden",
+        "refused before the script ran"
+    );
+}

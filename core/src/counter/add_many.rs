@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Add, AddOnce, Added};
 use crate::error::{Code, Error};
 use crate::request::{Request, Single};
-use crate::round::{pause, refuses_scripts};
+use crate::round::{pause, refusal, refuses_scripts};
 use crate::script::{Invocation, Script};
 use crate::settings::{Scripts, Settings};
 use crate::step::{
@@ -133,7 +133,10 @@ impl AddMany {
                     "the transport gave fewer replies than commands",
                 )
             }),
-            Err(Undelivered::Refused(error)) => self.fail(asked, |_| error.clone()),
+            Err(Undelivered::Refused(error)) => {
+                let unsettled = self.unsettled;
+                self.fail(asked, |entry| entry.refusal(error.clone(), unsettled))
+            }
             Err(Undelivered::NotSent(why)) => self.pause(now, asked, why),
             Err(Undelivered::MaybeSent(why)) => {
                 let (keyed, plain) = asked
@@ -171,7 +174,7 @@ impl AddMany {
                         again.push(place);
                         None
                     }
-                    error => Some(Err(error.about(entry.key()))),
+                    error => Some(Err(entry.refusal(error, self.unsettled))),
                 },
                 reply => Some(
                     entry
@@ -183,6 +186,7 @@ impl AddMany {
         match trouble {
             _ if self.refused => self.next_one(now),
             Some(why) => self.pause(now, again, why),
+            None if now >= self.deadline => self.late(again, false, ""),
             None => self.ask(again, &unknown),
         }
     }
@@ -198,6 +202,13 @@ impl AddMany {
         self.pauses += 1;
         self.state = State::Pausing { until, again, why };
         Step::wait(until)
+    }
+
+    /// The entries that have no result.
+    fn open(&self) -> Vec<usize> {
+        (0..self.results.len())
+            .filter(|place| self.results[*place].is_none())
+            .collect()
     }
 
     /// Ends what is still open with this error.
@@ -232,7 +243,7 @@ impl AddMany {
             let Ok(timeout) =
                 crate::time::Ttl::from_millis(i64::try_from(self.deadline.since(now)).unwrap_or(0))
             else {
-                let open = (place..self.results.len()).collect();
+                let open = self.open();
                 return self.fail(open, |_| {
                     Error::new(Code::Timeout, "the batch's time was over")
                 });
@@ -335,9 +346,7 @@ impl Operation for AddMany {
                     Next::Done(result) => {
                         self.results[place] = Some(result);
                         if stops {
-                            let open = (place + 1..self.results.len())
-                                .filter(|open| self.results[*open].is_none());
-                            let open = open.collect();
+                            let open = self.open();
                             return self.stopped(open, false);
                         }
                         self.next_one(now)
@@ -358,6 +367,15 @@ impl Entry {
             Self::Plain(add) => add.key(),
             Self::Keyed(add) => Request::key(add),
         }
+    }
+
+    fn refusal(&self, error: Error, unsettled: bool) -> Error {
+        let effect = if self.is_keyed() {
+            AddOnce::EFFECT
+        } else {
+            Add::EFFECT
+        };
+        refusal(error, effect, unsettled).about(self.key())
     }
 
     fn is_keyed(&self) -> bool {

@@ -8,7 +8,7 @@ use tallylock_core::key::Key;
 use tallylock_core::lock::{LeaseTtl, Lock};
 use tallylock_core::memory::Memory;
 use tallylock_core::settings::Settings;
-use tallylock_core::step::{Call, Event, Next, Operation, Step, Undelivered};
+use tallylock_core::step::{Call, Event, Next, Operation, Reply, Step, Undelivered};
 use tallylock_core::time::{Instant, Ttl};
 use tallylock_core::token::Seed;
 
@@ -25,6 +25,8 @@ pub(crate) enum Fate {
     Late,
     /// There is no connection.
     NoConnection,
+    /// The server refuses it with these words.
+    Refused(&'static str),
 }
 
 /// A server, a clock and the fates of the next calls; calls beyond the list are answered at once.
@@ -90,6 +92,7 @@ impl World {
                 (now.plus(1), self.memory.execute(&call))
             }
             Fate::NoConnection => (now, Err(Undelivered::NotSent("connection refused".into()))),
+            Fate::Refused(words) => (now, Ok(vec![Reply::Error(words.into())])),
             Fate::Silence => return None,
             Fate::Late => {
                 self.late.push(call);
