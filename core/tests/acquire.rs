@@ -330,3 +330,45 @@ fn an_extend_that_nobody_answers_ends_at_the_lease_deadline_as_lost() {
     assert_eq!(error.code().reason().unwrap().as_str(), "unreachable");
     assert_eq!(world.memory.now(), grant.valid_until);
 }
+
+#[test]
+fn a_request_that_was_lost_before_the_wait_ended_in_vain_is_undone() {
+    let mut world = World::new([Fate::Answered(0), Fate::ReplyLost]);
+    world
+        .memory
+        .put(KEY.as_bytes(), b"another's", Some(ttl(10_000)));
+    assert_eq!(code(acquire(&mut world, wait(100), 1, None)), "busy");
+    let last = &world.sent.last().unwrap().commands[0];
+    assert_eq!(
+        last.len(),
+        6,
+        "a copy of the lost request may come yet: the release goes after it"
+    );
+}
+
+#[test]
+fn a_fence_that_is_ahead_of_the_clock_is_counted_up_and_one_behind_is_left_behind() {
+    let fence = "invoice:42{invoice:42}:tlu1:fence";
+    for (last, granted) in [
+        ("8000000000000000", 8_000_000_000_000_001),
+        ("999", 1_700_000_000_000_000),
+        ("-5", 1_700_000_000_000_000),
+    ] {
+        let mut world = World::new([]);
+        world.memory.put(fence.as_bytes(), last.as_bytes(), None);
+        assert_eq!(
+            acquire(&mut world, Wait::NONE, 1, None).unwrap().fence,
+            granted
+        );
+        assert_eq!(world.ttl(fence), Some(24 * 3600 * 1000));
+    }
+    for (bad, wanted) in [
+        ("hello", "not_an_integer"),
+        ("9223372036854775807", "overflow"),
+    ] {
+        let mut world = World::new([]);
+        world.memory.put(fence.as_bytes(), bad.as_bytes(), None);
+        assert_eq!(code(acquire(&mut world, Wait::NONE, 1, None)), wanted);
+        assert_eq!(world.text(KEY), None);
+    }
+}

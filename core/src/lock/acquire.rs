@@ -27,6 +27,8 @@ pub struct Acquire {
     deadline: Instant,
     /// A server has refused scripts.
     refused: bool,
+    /// A request may have arrived without an answer, and may arrive yet.
+    unsettled: bool,
     /// What to say at the end of the wait, if another held the lock when it was last asked for.
     busy: Option<Error>,
     attempts: u32,
@@ -36,15 +38,8 @@ pub struct Acquire {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum State {
     Voting(Round),
-    Undoing {
-        round: Round,
-        then: Then,
-    },
-    BackingOff {
-        until: Instant,
-        held_for: Option<u64>,
-        call: CallId,
-    },
+    Undoing { round: Round, then: Then },
+    BackingOff { until: Instant, call: CallId },
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -92,6 +87,7 @@ impl Acquire {
             waits_until: now.plus(wait.as_millis()),
             deadline,
             refused: false,
+            unsettled: false,
             busy: None,
             attempts: 0,
             state: State::Voting(round),
@@ -117,6 +113,7 @@ impl Acquire {
         let progress = round.handle(now, event);
         self.settings.scripts = round.scripts();
         self.refused |= round.met_refusal_of_scripts();
+        self.unsettled |= round.was_repeated();
         match progress {
             Progress::Wait(until) => Step::wait(until),
             Progress::Send(call, until) => Step::send(call, until),
@@ -125,7 +122,7 @@ impl Acquire {
                 self.answered(now, &reply, sent_at, call)
             }
             Progress::Failed(error) => {
-                let (unsettled, call) = (round.is_unsettled(), round.next_call());
+                let (unsettled, call) = (self.unsettled || round.is_unsettled(), round.next_call());
                 let error = match (error.code(), &self.busy) {
                     // The wait is over; that the last answer is still on its way is not the reason.
                     (Code::Timeout, Some(busy)) => busy.clone(),
@@ -163,7 +160,7 @@ impl Acquire {
                 };
                 self.undo(now, then, call)
             }
-            Some(Vote::Held(held_for)) => self.back_off(now, held_for, call),
+            Some(Vote::Held(left)) => self.back_off(now, left, call),
             None => {
                 let error = Error::unexpected(reply);
                 self.fail(now, error, true, call)
@@ -174,40 +171,30 @@ impl Acquire {
     fn back_off(
         &mut self,
         now: Instant,
-        held_for: Option<u64>,
+        left: Option<u64>,
         call: CallId,
     ) -> Step<Result<Grant, Error>> {
         let longest = pause(self.attempts);
         let jittered = self.seed.jitter(self.attempts, longest / 2, longest);
         self.attempts += 1;
-        self.busy = Some(busy(held_for));
+        self.busy = Some(busy(left));
         // The holder's own time is looked at, so that nobody waits longer than the lock is held.
-        let pause = held_for.map_or(jittered, |left| jittered.min(left + 1));
+        let pause = left.map_or(jittered, |left| jittered.min(left + 1));
         let until = now.plus(pause).min(self.waits_until);
-        self.state = State::BackingOff {
-            until,
-            held_for,
-            call,
-        };
+        self.state = State::BackingOff { until, call };
         self.backed_off(now, &Event::Woke)
     }
 
     fn backed_off(&mut self, now: Instant, event: &Event) -> Step<Result<Grant, Error>> {
-        let State::BackingOff {
-            until,
-            held_for,
-            call,
-        } = self.state
-        else {
+        let State::BackingOff { until, call } = self.state else {
             unreachable!("only after a vote of no")
         };
         if *event == Event::Stop {
-            return Step::done(Err(
-                self.about(Error::new(Code::Cancelled, "the acquire was cancelled"))
-            ));
+            let error = Error::new(Code::Cancelled, "the acquire was cancelled");
+            return self.fail(now, error, self.unsettled, call);
         }
-        if now >= self.waits_until {
-            return Step::done(Err(self.about(busy(held_for))));
+        if let (true, Some(busy)) = (now >= self.waits_until, &self.busy) {
+            return self.fail(now, busy.clone(), self.unsettled, call);
         }
         if now < until {
             return Step::wait(until);
@@ -242,6 +229,7 @@ impl Acquire {
                 "the grants took longer than their TTL",
             )))),
             Then::Retry => {
+                self.unsettled = false;
                 self.seed = self.seed.next();
                 self.token = Token::new(self.seed, self.settings.label.as_ref());
                 self.ask(now, call)
@@ -376,8 +364,20 @@ pub(crate) fn acquire_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[V
         };
         return Ok(Reply::Array(vec![twin::text("held"), twin::text(left)]));
     }
-    let fence = view.increment(&keys[1], 1)?.max(view.time());
-    view.set(&keys[1], fence.to_string().as_bytes(), Some(fence_ttl))?;
+    let now = view.time().to_string().into_bytes();
+    let last = view.get(&keys[1])?;
+    let is_behind = last.is_none_or(|last| {
+        twin::is_number(&last) && (last[0] == b'-' || (last.len(), &last) < (now.len(), &now))
+    });
+    let fence = if is_behind {
+        now
+    } else {
+        view.increment(&keys[1], 1)?.to_string().into_bytes()
+    };
+    view.set(&keys[1], &fence, Some(fence_ttl))?;
     view.set(&keys[0], &arguments[0], Some(ttl))?;
-    Ok(Reply::Array(vec![twin::text("granted"), twin::text(fence)]))
+    Ok(Reply::Array(vec![
+        twin::text("granted"),
+        Reply::Text(fence),
+    ]))
 }
