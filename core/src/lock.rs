@@ -2,10 +2,12 @@
 
 mod acquire;
 mod extend;
+mod lease;
 mod release;
 
 pub use acquire::{Acquire, Grant};
 pub use extend::Extend;
+pub use lease::{Extending, Lease};
 pub use release::Release;
 
 pub(crate) use {acquire::acquire_twin, extend::extend_twin, release::release_twin};
