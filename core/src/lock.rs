@@ -119,7 +119,8 @@ impl Lock {
         })
     }
 
-    fn lost(&self, reason: Reason, detail: impl Into<String>) -> Error {
+    /// The error of a lease of this lock that is not, or no longer, the caller's.
+    pub fn lost(&self, reason: Reason, detail: impl Into<String>) -> Error {
         Error::new(Code::Lost(reason), detail).about(self.key.as_bytes())
     }
 }

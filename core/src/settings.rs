@@ -36,7 +36,7 @@ impl Default for Settings {
 
 impl Settings {
     /// How long an acquire goes on: as long as the caller wants to wait, or one call if not at all, in milliseconds.
-    pub(crate) fn patience(&self, wait: Wait) -> u64 {
+    pub fn patience(&self, wait: Wait) -> u64 {
         if wait == Wait::NONE {
             self.timeout.as_millis()
         } else {

@@ -14,12 +14,7 @@ pub(crate) async fn acquire(client: &Client, lock: LockSpec, wait: Wait) -> Resu
     let backend = client.backend();
     backend.check_open()?;
     let (settings, seed, now) = (backend.settings(), random::secret()?, backend.now());
-    let patience = if wait == Wait::NONE {
-        settings.timeout.as_millis()
-    } else {
-        wait.as_millis()
-    };
-    let way = client.way(now.plus(patience));
+    let way = client.way(now.plus(settings.patience(wait)));
     let (operation, step) = Acquire::start(lock.clone(), wait, settings, seed, now);
     let (answer, answered) = oneshot::channel();
     let (caller, caller_is_gone) = oneshot::channel::<()>();
@@ -38,6 +33,7 @@ pub(crate) async fn acquire(client: &Client, lock: LockSpec, wait: Wait) -> Resu
                 }
             });
             let result = result.await;
+            client.clear_if_closed();
             reply(
                 &mut answer,
                 result.map(|grant| Unclaimed(Some(Lease::new(client, lock, grant)))),

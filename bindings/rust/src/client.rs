@@ -156,15 +156,20 @@ impl Client {
         step: Step<O::Output>,
         way: &Way,
     ) -> O::Output {
-        drive(
-            operation,
-            step,
-            way,
-            way,
-            std::future::pending(),
-            |operation| self.backend().observe(operation),
-        )
-        .await
+        let never = std::future::pending();
+        let observe = |operation: &O| self.backend().observe(operation);
+        let output = drive(operation, step, way, way, never, observe).await;
+        self.clear_if_closed();
+        output
+    }
+
+    /// Closes what an operation has opened that outlived the client's closing.
+    pub(crate) fn clear_if_closed(&self) {
+        if let (Err(_), Place::Server(connections)) =
+            (self.backend().check_open(), &self.inner.backend.place)
+        {
+            connections.clear();
+        }
     }
 }
 

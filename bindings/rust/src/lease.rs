@@ -46,7 +46,7 @@ impl Lease {
     /// Makes sure that it is ours by our clock for at least `margin`. Sends nothing.
     ///
     /// # Errors
-    /// `lost`, with the reason, if not.
+    /// `lost`, with the reason, if not; `invalid_argument` if the margin is longer than 10 years.
     pub fn ensure(&self, margin: Duration) -> Result<(), Error> {
         self.held.ensure(self.client.backend().now(), margin)
     }
@@ -60,13 +60,12 @@ impl Lease {
         let backend = self.client.backend();
         backend.check_open()?;
         let (settings, now) = (backend.settings(), backend.now());
-        let ((operation, step), before) =
+        let ((operation, step), extending) =
             self.held.extend(ttl, settings, random::jitter(now), now)?;
-        let way = self
-            .client
-            .way(now.plus(settings.timeout.as_millis()).min(before));
+        let deadline = now.plus(settings.timeout.as_millis());
+        let way = self.client.way(deadline.min(extending.valid_until()));
         let result = self.client.run(operation, step, &way).await;
-        self.held.extended(result, before)
+        self.held.extended(extending, result)
     }
 
     /// Releases the lock; does nothing if that was done already. After a failure it can be called again. It goes on in the
@@ -76,6 +75,7 @@ impl Lease {
     /// `lost`, with the reason, if it was no longer ours; `outcome_unknown` if the server does not answer in time;
     /// `unavailable` if it cannot be reached; `closed`.
     pub async fn release(&self) -> Result<(), Error> {
+        self.client.backend().check_open()?;
         match self.start_release()? {
             None => Ok(()),
             Some(task) => task
@@ -90,7 +90,8 @@ impl Lease {
         }
     }
 
-    /// Releases the lock without telling anybody how it went; if it fails, the lock ends with its TTL.
+    /// Releases the lock, also after the client was closed, without telling anybody how it went; if it fails, the lock
+    /// ends with its TTL.
     pub(crate) fn release_in_background(&self) {
         // Nobody is there to be told.
         drop(self.start_release());
@@ -98,7 +99,6 @@ impl Lease {
 
     fn start_release(&self) -> Result<Option<JoinHandle<Result<(), Error>>>, Error> {
         let backend = self.client.backend();
-        backend.check_open()?;
         let (settings, now) = (backend.settings(), backend.now());
         let Some((operation, step)) = self.held.release(settings, random::jitter(now), now)? else {
             return Ok(None);
@@ -107,7 +107,7 @@ impl Lease {
         let (client, held) = (self.client.clone(), Arc::clone(&self.held));
         Ok(Some(self.client.runtime().spawn(async move {
             let result = client.run(operation, step, &way).await;
-            held.released(result, now)
+            held.released(result)
         })))
     }
 }

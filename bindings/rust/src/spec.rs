@@ -126,13 +126,8 @@ impl ValueSpec {
 /// The lock of this key, whose leases have this TTL.
 pub(crate) fn lock(key: &[u8], ttl: Duration) -> Result<Lock, Error> {
     let key = Key::new(key)?;
-    let ttl = lease_ttl(&key, ttl)?;
-    Ok(Lock::new(key, ttl))
-}
-
-/// A lease's TTL; an error names the key.
-pub(crate) fn lease_ttl(key: &Key, ttl: Duration) -> Result<LeaseTtl, Error> {
-    Ttl::from_duration(ttl)
+    let ttl = Ttl::from_duration(ttl)
         .and_then(LeaseTtl::new)
-        .map_err(|error| error.about(key.as_bytes()))
+        .map_err(|error| error.about(key.as_bytes()))?;
+    Ok(Lock::new(key, ttl))
 }

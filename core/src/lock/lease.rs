@@ -46,6 +46,13 @@ pub struct Extending {
     is_alone: bool,
 }
 
+impl Extending {
+    /// Until when the lease was ours before: the extend ends then at the latest.
+    pub const fn valid_until(&self) -> Instant {
+        self.before
+    }
+}
+
 type Started<O, T> = (O, Step<Result<T, Error>>);
 
 impl Lease {
@@ -117,12 +124,16 @@ impl Lease {
     /// Takes in how an extend ended.
     pub fn extended(
         &mut self,
-        extending: Extending,
+        Extending {
+            before,
+            number,
+            is_alone,
+        }: Extending,
         result: Result<Instant, Error>,
     ) -> Result<(), Error> {
         self.extending -= 1;
         // Where two were under way, nobody knows which the server executed last: the shorter one counts.
-        let is_alone = extending.is_alone && extending.number == self.extends;
+        let is_alone = is_alone && number == self.extends;
         match &result {
             Ok(until) if is_alone => self.valid_until = *until,
             Ok(until) => self.valid_until = self.valid_until.min(*until),
@@ -130,7 +141,7 @@ impl Lease {
             Err(error)
                 if is_alone && !matches!(error.code(), Code::Lost(_) | Code::OutcomeUnknown) =>
             {
-                self.valid_until = extending.before;
+                self.valid_until = before;
             }
             // What is lost while it is being released is lost by that.
             Err(error) if self.leaving == Leaving::No => self.lose(error),

@@ -45,7 +45,7 @@ impl Lease {
     /// Makes sure that it is ours by our clock for at least `margin`. Sends nothing.
     ///
     /// # Errors
-    /// `lost`, with the reason, if not.
+    /// `lost`, with the reason, if not; `invalid_argument` if the margin is longer than 10 years.
     pub fn ensure(&self, margin: Duration) -> Result<(), Error> {
         self.held.ensure(self.client.backend().now(), margin)
     }
@@ -58,11 +58,11 @@ impl Lease {
     pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let backend = self.client.backend();
         let now = backend.now();
-        let ((operation, step), before) =
+        let ((operation, step), extending) =
             self.held
                 .extend(ttl, backend.settings(), random::jitter(now), now)?;
         self.held
-            .extended(self.client.run(|_, _| (operation, step)), before)
+            .extended(extending, self.client.run(|_, _| (operation, step)))
     }
 
     /// Releases the lock; does nothing if that was done already. After a failure it can be called again.
@@ -72,14 +72,14 @@ impl Lease {
     /// `unavailable` if it cannot be reached; `closed`.
     pub fn release(&self) -> Result<(), Error> {
         let backend = self.client.backend();
-        let start = backend.now();
+        let now = backend.now();
         match self
             .held
-            .release(backend.settings(), random::jitter(start), start)?
+            .release(backend.settings(), random::jitter(now), now)?
         {
             Some((operation, step)) => self
                 .held
-                .released(self.client.run(|_, _| (operation, step)), start),
+                .released(self.client.run(|_, _| (operation, step))),
             None => Ok(()),
         }
     }

@@ -90,8 +90,11 @@ impl Stream {
             deadline.refresh();
         }
         match self.socket {
-            Socket::Tls(_) => self.write_some(deadline, Write::flush),
-            Socket::Tcp(_) | Socket::Unix(_) => Ok(()),
+            // What was written already is not to fail for a flush of nothing.
+            Socket::Tls(ref stream) if stream.conn.wants_write() => {
+                self.write_some(deadline, Write::flush)
+            }
+            Socket::Tls(_) | Socket::Tcp(_) | Socket::Unix(_) => Ok(()),
         }
     }
 
