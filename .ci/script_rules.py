@@ -31,7 +31,6 @@ COMMANDS = {
     "DEL": Command(1, {}),
     "EXISTS": Command(1, {}),
     "GET": Command(1, {}),
-    "INCR": Command(1, {}),
     "INCRBY": Command(2, {}),
     "PEXPIRE": Command(2, {}),
     "PTTL": Command(1, {}),

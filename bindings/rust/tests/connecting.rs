@@ -73,7 +73,7 @@ on_each_server! {
     fn as_a_user_with_few_rights(server: Server) {
         let mut admin = server.connection();
         redis::cmd("ACL").arg("SETUSER").arg("biller")
-            .arg(&["on", ">secret", "resetchannels", "~session:*", "+evalsha", "+eval", "+get", "+incrby", "+pttl", "+pexpire"])
+            .arg(&["on", ">secret", "resetchannels", "~session:*", "+evalsha", "+eval", "+set", "+get", "+incrby", "+pttl", "+pexpire"])
             .exec(&mut admin).unwrap();
         assert_eq!(add(&format!("redis://biller:secret@{}", server.address())).unwrap(), 1);
         let wrong = at_once(|| add(&format!("redis://biller:secret1@{}", server.address())).unwrap_err());
