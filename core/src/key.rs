@@ -74,11 +74,11 @@ impl Key {
             side.extend_from_slice(UNTAGGED);
         }
         let (name, id): (&[u8], &[u8]) = match part {
-            Part::Fence => (b"fence", b""),
-            Part::Released => (b"released", b""),
-            Part::Once(id) => (b"once:", id.as_bytes()),
-            Part::Guard => (b"guard", b""),
-            Part::Claim(id) => (b"claim:", id.as_bytes()),
+            Part::Fence => (FENCE, b""),
+            Part::Released => (RELEASED, b""),
+            Part::Once(id) => (ONCE, id.as_bytes()),
+            Part::Guard => (GUARD, b""),
+            Part::Claim(id) => (CLAIM, id.as_bytes()),
         };
         side.extend_from_slice(name);
         side.extend_from_slice(id);
@@ -103,21 +103,31 @@ pub struct SideKey<'a> {
 
 /// What a key is kept beside, if it is a side key.
 pub fn side_key(key: &[u8]) -> Option<SideKey<'_>> {
-    let find = |marker: &[u8]| {
-        key.windows(marker.len())
-            .position(|window| window == marker)
-    };
-    if let Some(at) = find(TAGGED) {
-        return Some(SideKey {
-            owner: &key[..at],
-            part: &key[at + TAGGED.len()..],
-        });
-    }
-    let at = find(UNTAGGED)?;
-    // The key stands twice before the marker: as it is, and in braces.
-    let owner = &key[..at.checked_sub(2)? / 2];
-    let part = &key[at + UNTAGGED.len()..];
-    (key[..at] == [owner, b"{", owner, b"}"].concat()).then_some(SideKey { owner, part })
+    // The first place that fits is the right one: an owner has no marker in it, and an id may have any bytes.
+    (1..key.len()).find_map(|at| tagged(key, at).or_else(|| untagged(key, at)))
+}
+
+/// A side key whose marker stands here, behind an owner with a hash tag.
+fn tagged(key: &[u8], at: usize) -> Option<SideKey<'_>> {
+    let (owner, rest) = key.split_at(at);
+    let part = rest.strip_prefix(TAGGED)?;
+    (is_part(part) && hash_tag(owner).is_some()).then_some(SideKey { owner, part })
+}
+
+/// A side key whose marker stands here: the owner stands twice before it, as it is and in braces.
+fn untagged(key: &[u8], at: usize) -> Option<SideKey<'_>> {
+    let (before, rest) = key.split_at(at);
+    let part = rest.strip_prefix(UNTAGGED)?;
+    let owner = &before[..at.checked_sub(2)? / 2];
+    let fits = before == [owner, b"{", owner, b"}"].concat();
+    (is_part(part) && fits).then_some(SideKey { owner, part })
+}
+
+fn is_part(part: &[u8]) -> bool {
+    [FENCE, RELEASED, GUARD].contains(&part)
+        || [ONCE, CLAIM]
+            .iter()
+            .any(|name| part.starts_with(name) && part.len() > name.len())
 }
 
 /// The slot of a key among the 16384 of a Cluster: CRC16 of its hash tag, or of all of it.
@@ -130,6 +140,12 @@ pub fn slot(key: &[u8]) -> u16 {
 
 const TAGGED: &[u8] = b":tl1:";
 const UNTAGGED: &[u8] = b":tlu1:";
+
+const FENCE: &[u8] = b"fence";
+const RELEASED: &[u8] = b"released";
+const GUARD: &[u8] = b"guard";
+const ONCE: &[u8] = b"once:";
+const CLAIM: &[u8] = b"claim:";
 
 /// What lies between the first `{` and the first `}` after it, if that is not empty.
 fn hash_tag(key: &[u8]) -> Option<&[u8]> {
@@ -206,6 +222,26 @@ mod tests {
     }
 
     #[test]
+    fn the_owner_of_a_side_key_is_known_whatever_its_name_and_id() {
+        let id = Id::new("1{b}:tl1:fence").unwrap();
+        for owner in ["a", "x{t}", "x{t}:tl1", "{t}:tlu1"] {
+            let side = Key::new(owner).unwrap().side(Part::Claim(&id));
+            let found = side_key(&side).unwrap();
+            assert_eq!(found.owner, owner.as_bytes());
+            assert_eq!(found.part, b"claim:1{b}:tl1:fence");
+        }
+        for other in [
+            "a",
+            "a:tl1:fence",
+            "{a}:tl1:other",
+            "{a}:tl1:once:",
+            "a{b}:tlu1:fence",
+        ] {
+            assert_eq!(side_key(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
     fn keys_that_would_break_the_layout_are_refused() {
         for bad in [
             "",
@@ -229,12 +265,21 @@ mod tests {
         assert!(Key::new("}{a}").is_ok(), "the tag is what counts");
     }
 
+    /// Bytes with braces and pieces of markers among them, so that some nearly break the layout.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            6 => any::<u8>().prop_map(|byte| vec![byte]),
+            1 => proptest::sample::select(vec!["{", "}", "{t}", "a", "tl1", ":tl1", ":tlu1:", "fence"])
+                .prop_map(|piece| piece.as_bytes().to_vec()),
+        ];
+        proptest::collection::vec(piece, 1..20).prop_map(|pieces| pieces.concat())
+    }
+
     proptest! {
         #[test]
-        fn a_side_key_keeps_slot_and_prefix(bytes in proptest::collection::vec(prop_oneof![
-            3 => any::<u8>(), 1 => Just(b'{'), 1 => Just(b'}')], 1..40)) {
+        fn a_side_key_keeps_slot_and_prefix(bytes in bytes(), id in bytes()) {
             if let Ok(key) = Key::new(bytes.clone()) {
-                let id = Id::new(bytes.clone()).unwrap();
+                let id = Id::new(id).unwrap();
                 for part in [Part::Fence, Part::Released, Part::Once(&id), Part::Claim(&id), Part::Guard] {
                     let side = key.side(part);
                     prop_assert_eq!(slot(&side), slot(&bytes));
