@@ -15,6 +15,7 @@ pub(crate) use {abort::abort_twin, commit::commit_twin, open::open_twin};
 
 use crate::error::{Code, Error, shown};
 use crate::id::Id;
+use crate::key::SideKey;
 use crate::step::Reply;
 
 /// How long an open claim is kept: 7 days, in milliseconds.
@@ -45,7 +46,40 @@ impl State {
     }
 }
 
+/// A claim as its own key says it, found by a scan.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Listed<'a> {
+    /// The counter that it took from.
+    pub counter: &'a [u8],
+    /// Its id.
+    pub id: &'a [u8],
+    /// What has become of it.
+    pub state: State,
+    /// The amount that it took.
+    pub amount: i64,
+}
+
+/// The claim that a side key with this text is.
+pub(crate) fn listed<'a>(side: SideKey<'a>, text: &[u8]) -> Option<Listed<'a>> {
+    let id = side.part.strip_prefix(b"claim:")?;
+    let (state, amount) = parse_text(text)?;
+    Some(Listed {
+        counter: side.owner,
+        id,
+        state,
+        amount,
+    })
+}
+
 /// A claim as its key holds it: the state, a blank, the amount.
+fn parse_text(text: &[u8]) -> Option<(State, i64)> {
+    let (word, amount) = core::str::from_utf8(text).ok()?.split_once(' ')?;
+    let states = [State::Open, State::Committed, State::Aborted];
+    let state = states.into_iter().find(|state| state.as_str() == word)?;
+    Some((state, crate::counter::parse(amount)?))
+}
+
+/// The claim that a server answered.
 fn parse(reply: &Reply) -> Result<Option<(State, i64)>, Error> {
     let Reply::Text(text) = reply else {
         return if *reply == Reply::Nil {
@@ -54,19 +88,13 @@ fn parse(reply: &Reply) -> Result<Option<(State, i64)>, Error> {
             Err(Error::unexpected(reply))
         };
     };
-    let understood = core::str::from_utf8(text).ok().and_then(|text| {
-        let (word, amount) = text.split_once(' ')?;
-        let states = [State::Open, State::Committed, State::Aborted];
-        let state = states.into_iter().find(|state| state.as_str() == word)?;
-        Some((state, crate::counter::parse(amount)?))
-    });
     let refuse = || {
         Error::new(
             Code::WrongType,
             format!("the claim's key holds {:?}", shown(text)),
         )
     };
-    understood.map(Some).ok_or_else(refuse)
+    parse_text(text).map(Some).ok_or_else(refuse)
 }
 
 /// The error of an end that is not the one that the claim has.

@@ -9,7 +9,7 @@ mod read;
 
 pub use add::{Add, Expiry};
 pub use add_many::{AddMany, Entry, MOST};
-pub use add_once::{AddOnce, Added, REMEMBERED};
+pub use add_once::{AddOnce, Added};
 pub use drain::{Drain, Drained};
 pub use finish::Finish;
 pub use read::Read;

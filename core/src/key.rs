@@ -23,6 +23,8 @@ pub enum Part<'a> {
     Once(&'a Id),
     /// A claim.
     Claim(&'a Id),
+    /// What the names of all claims begin with.
+    Claims,
     /// The highest fence that was seen.
     Guard,
 }
@@ -79,6 +81,7 @@ impl Key {
             Part::Once(id) => (ONCE, id.as_bytes()),
             Part::Guard => (GUARD, b""),
             Part::Claim(id) => (CLAIM, id.as_bytes()),
+            Part::Claims => (CLAIM, b""),
         };
         side.extend_from_slice(name);
         side.extend_from_slice(id);

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::claim::{self, Listed};
 use crate::error::{Code, Error};
-use crate::key::{SideKey, side_key};
+use crate::key::{Key, Part, SideKey, side_key};
 use crate::round::{Effect, Progress, Round, Work};
 use crate::script::{number, text};
 use crate::settings::Settings;
 use crate::step::{Argument, CallId, Command, Event, Operation, Reply, Step};
-use crate::time::Instant;
+use crate::time::{Instant, Wait};
 use crate::token::Seed;
 use crate::twin::Pttl;
 
@@ -80,17 +81,50 @@ impl Cursor {
 }
 
 impl Found {
-    /// The whole number that it holds, if it is a counter.
+    /// The whole number that it holds, if it may be a counter: a key of the user's with such a text.
     pub fn counter(&self) -> Option<i64> {
+        if self.side().is_some() {
+            return None;
+        }
         core::str::from_utf8(self.text.as_deref()?)
             .ok()
             .and_then(crate::counter::parse)
+    }
+
+    /// The claim that it is, if it is one.
+    pub fn claim(&self) -> Option<Listed<'_>> {
+        claim::listed(self.side()?, self.text.as_deref()?)
+    }
+
+    /// Whether it is a counter that holds something and ends within so many milliseconds, or has lost its TTL.
+    pub fn is_expiring(&self, within: Wait) -> bool {
+        let ends = self.ttl.is_none_or(|left| left <= within.as_millis());
+        ends && self.counter().is_some_and(|amount| amount != 0)
     }
 
     /// What it is kept beside, if it is a side key.
     pub fn side(&self) -> Option<SideKey<'_>> {
         side_key(&self.key)
     }
+}
+
+/// The pattern of the claims of a counter.
+pub fn claims_of(counter: &Key) -> Vec<u8> {
+    let mut pattern = literal(&counter.side(Part::Claims));
+    pattern.push(b'*');
+    pattern
+}
+
+/// The pattern that this text alone matches.
+fn literal(text: &[u8]) -> Vec<u8> {
+    let mut pattern = Vec::with_capacity(text.len() + 1);
+    for byte in text {
+        if matches!(byte, b'*' | b'?' | b'[' | b']' | b'\\') {
+            pattern.push(b'\\');
+        }
+        pattern.push(*byte);
+    }
+    pattern
 }
 
 impl Scan {

@@ -4,11 +4,13 @@ mod compare_and_set;
 mod get;
 mod replace_if_present;
 mod touch;
+mod update;
 
 pub use compare_and_set::CompareAndSet;
 pub use get::Get;
 pub use replace_if_present::ReplaceIfPresent;
 pub use touch::Touch;
+pub use update::{Offer, Offered, Update};
 
 pub(crate) use {
     compare_and_set::compare_and_set_twin, get::read_twin,

@@ -23,7 +23,7 @@ fn keyed(name: &str, id: &str, amount: i64) -> Entry {
         amount,
         ttl: ttl(900_000),
         expiry: Expiry::Sliding,
-        remembered: ttl(86_400_000),
+        remembered: None,
     })
 }
 

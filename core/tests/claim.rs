@@ -33,7 +33,7 @@ fn add(world: &mut World, amount: i64) {
 }
 
 fn add_once(world: &mut World, name: &str, amount: i64) -> Result<Added, Error> {
-    let (ttl, remembered) = (ttl(900_000), ttl(86_400_000));
+    let ttl = ttl(900_000);
     let expiry = Expiry::Sliding;
     run(
         world,
@@ -43,7 +43,7 @@ fn add_once(world: &mut World, name: &str, amount: i64) -> Result<Added, Error> 
             amount,
             ttl,
             expiry,
-            remembered,
+            remembered: None,
         },
     )
 }

@@ -3,18 +3,20 @@
 mod scenario;
 
 use scenario::{Fate, World, key, seed, settings, ttl};
+use tallylock_core::claim::{Listed, State};
 use tallylock_core::heal::Heal;
+use tallylock_core::id::Id;
+use tallylock_core::key::Part;
 use tallylock_core::request::Single;
-use tallylock_core::scan::{Cursor, Page, Scan};
+use tallylock_core::scan::{Cursor, Found, Page, Scan, claims_of};
+use tallylock_core::time::Wait;
 
 fn scan(world: &mut World, pattern: &str) -> Page {
-    let started = Scan::start(
-        pattern.as_bytes(),
-        None,
-        &settings(),
-        seed(1),
-        world.memory.now(),
-    );
+    scan_bytes(world, pattern.as_bytes())
+}
+
+fn scan_bytes(world: &mut World, pattern: &[u8]) -> Page {
+    let started = Scan::start(pattern, None, &settings(), seed(1), world.memory.now());
     world.run(started, None).unwrap()
 }
 
@@ -45,7 +47,7 @@ fn a_page_has_types_times_and_texts() {
 #[test]
 fn side_keys_are_known_by_their_owner() {
     let mut world = World::new([]);
-    let side = key("session:1").side(tallylock_core::key::Part::Guard);
+    let side = key("session:1").side(Part::Guard);
     world.memory.put(&side, b"7", Some(ttl(5_000)));
     let page = scan(&mut world, "session:*");
     let side = page.found[0].side().unwrap();
@@ -53,6 +55,48 @@ fn side_keys_are_known_by_their_owner() {
         (side.owner, side.part),
         (b"session:1".as_slice(), b"guard".as_slice())
     );
+}
+
+#[test]
+fn the_claims_of_a_counter_are_found_and_no_others() {
+    let mut world = World::new([]);
+    let id = Id::new("run*1").unwrap();
+    for owner in ["a[1]*", "a[1]*2", "{a[1]*}"] {
+        let claim = key(owner).side(Part::Claim(&id));
+        world.memory.put(&claim, b"open -30", Some(ttl(5_000)));
+        world
+            .memory
+            .put(&key(owner).side(Part::Once(&id)), b"5", Some(ttl(5_000)));
+    }
+    let page = scan_bytes(&mut world, &claims_of(&key("a[1]*")));
+    let claims: Vec<_> = page.found.iter().map(Found::claim).collect();
+    let claim = Listed {
+        counter: b"a[1]*",
+        id: b"run*1",
+        state: State::Open,
+        amount: -30,
+    };
+    assert_eq!(claims, [Some(claim)]);
+}
+
+#[test]
+fn a_counter_that_is_about_to_end_with_something_in_it_is_expiring() {
+    let mut world = World::new([]);
+    world.memory.put(b"c:late", b"30", Some(ttl(60_000)));
+    world.memory.put(b"c:near", b"30", Some(ttl(5_000)));
+    world
+        .memory
+        .put(b"c:near-and-empty", b"0", Some(ttl(5_000)));
+    world.memory.put(b"c:without", b"-1", None);
+    world.memory.put(b"c:text", b"text", Some(ttl(5_000)));
+    world
+        .memory
+        .put(&key("c:x").side(Part::Fence), b"30", Some(ttl(5_000)));
+    let page = scan(&mut world, "c:*");
+    let within = Wait::from_micros(5_000_000).unwrap();
+    let expiring = page.found.iter().filter(|found| found.is_expiring(within));
+    let keys: Vec<_> = expiring.map(|found| found.key.as_slice()).collect();
+    assert_eq!(keys, [b"c:near".as_slice(), b"c:without"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::time::Ttl;
 use crate::twin::{self, Answer, Pttl, View};
 
 /// How long an idempotency key is remembered unless the caller says otherwise: 24 hours, in milliseconds.
-pub const REMEMBERED: u64 = 24 * 3600 * 1000;
+const REMEMBERED: u64 = 24 * 3600 * 1000;
 
 /// Adds `amount` to the counter unless it was added under this id before, and sets the counter's TTL in the same step.
 ///
@@ -32,8 +32,8 @@ pub struct AddOnce {
     pub ttl: Ttl,
     /// When to give it.
     pub expiry: Expiry,
-    /// How long the idempotency key is remembered.
-    pub remembered: Ttl,
+    /// How long the idempotency key is remembered; 24 hours if not said.
+    pub remembered: Option<Ttl>,
 }
 
 /// What an add under an idempotency key came to.
@@ -41,7 +41,8 @@ pub struct AddOnce {
 pub struct Added {
     /// The present total; 0 if the counter is gone.
     pub total: i64,
-    /// Whether this call added; not if an earlier one with the same id had.
+    /// Whether it was counted by this request; not if it was before, by an earlier call of this id or by a request of this
+    /// call whose reply was lost.
     pub applied: bool,
 }
 
@@ -64,7 +65,7 @@ impl Request for AddOnce {
                 number(self.amount),
                 number(self.ttl.as_millis()),
                 self.expiry.as_argument(),
-                number(self.remembered.as_millis()),
+                number(self.remembered.map_or(REMEMBERED, Ttl::as_millis)),
             ],
         }
     }
