@@ -21,6 +21,10 @@ enum Verb {
     Acquire,
     Extend,
     Release,
+    AddOnce,
+    Claim,
+    Commit,
+    Abort,
     Add,
     Drain,
     Finish,
@@ -55,13 +59,20 @@ const fn row(
 /// A token stands for itself.
 const TOKEN: &str = "a token";
 
-const TABLE: [Row; 11] = [
+/// The name of the keyed add and of the claim.
+const ID: &[u8] = b"run-1";
+
+const TABLE: [Row; 15] = [
     row(Verb::Read, true, "Some(5)", Some(("5", false))),
     row(Verb::Get, true, "Some([53])", Some(("5", false))),
     row(Verb::Touch, true, "true", Some(("5", true))),
     row(Verb::Acquire, true, "()", Some((TOKEN, true))),
     row(Verb::Extend, true, "()", Some((TOKEN, true))),
     row(Verb::Release, true, "()", None),
+    row(Verb::AddOnce, true, "7", Some(("7", true))),
+    row(Verb::Claim, true, "Some((5, Open))", Some(("0", false))),
+    row(Verb::Commit, true, "()", Some(("0", false))),
+    row(Verb::Abort, true, "5", Some(("5", false))),
     row(Verb::Add, false, "7", Some(("7", true))),
     row(Verb::Drain, false, "Some(5)", Some(("0", false))),
     row(Verb::Finish, false, "Some(5)", None),
@@ -238,8 +249,13 @@ async fn on<F: Face>(client: &F, server: &Server, verb: Verb, key: &str) -> On<F
     }
     let key = key.as_bytes();
     match verb {
-        Verb::Add | Verb::Read | Verb::Drain | Verb::Finish => {
+        Verb::Add | Verb::AddOnce | Verb::Read | Verb::Drain | Verb::Claim | Verb::Finish => {
             On::Counter(client.counter(key, TTL, false).unwrap())
+        }
+        Verb::Commit | Verb::Abort => {
+            let counter = client.counter(key, TTL, false).unwrap();
+            F::claim(&counter, ID).await.unwrap();
+            On::Counter(counter)
         }
         Verb::Get | Verb::Touch | Verb::ReplaceIfPresent | Verb::CompareAndSet => {
             On::Value(client.value(key).unwrap())
@@ -259,6 +275,14 @@ impl<F: Face> Prepared<F> {
             (Verb::Read, On::Counter(counter)) => F::read(counter).await.map(shown),
             (Verb::Drain, On::Counter(counter)) => F::drain(counter).await.map(shown),
             (Verb::Finish, On::Counter(counter)) => F::finish(counter).await.map(shown),
+            (Verb::AddOnce, On::Counter(counter)) => F::add_once(counter, 2, ID)
+                .await
+                .map(|added| shown(added.total)),
+            (Verb::Claim, On::Counter(counter)) => F::claim(counter, ID)
+                .await
+                .map(|claimed| shown(claimed.map(|claimed| (claimed.amount, claimed.state)))),
+            (Verb::Commit, On::Counter(counter)) => F::commit(counter, ID, 5).await.map(shown),
+            (Verb::Abort, On::Counter(counter)) => F::abort(counter, ID).await.map(shown),
             (Verb::Get, On::Value(value)) => F::get(value).await.map(shown),
             (Verb::Touch, On::Value(value)) => F::touch(value, TTL).await.map(shown),
             (Verb::ReplaceIfPresent, On::Value(value)) => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tallylock_core::claim::Claimed;
 use tallylock_core::counter::Drained;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::settings::{Scripts, Settings};
@@ -70,10 +71,19 @@ impl<S> Backend<S> {
     /// The amount that a drain took; a healed counter is counted.
     pub(crate) fn drained(&self, drained: Option<Drained>) -> Option<i64> {
         let drained = drained?;
-        if drained.healed {
-            self.healed.fetch_add(1, Ordering::Relaxed);
-        }
+        self.count_healed(drained.healed);
         Some(drained.amount)
+    }
+
+    /// What a claim took; a healed counter is counted.
+    pub(crate) fn claimed(&self, claimed: Option<Claimed>) -> Option<Claimed> {
+        self.count_healed(claimed.is_some_and(|claimed| claimed.healed));
+        claimed
+    }
+
+    fn count_healed(&self, was_healed: bool) {
+        self.healed
+            .fetch_add(u64::from(was_healed), Ordering::Relaxed);
     }
 
     pub(crate) fn healed(&self) -> u64 {

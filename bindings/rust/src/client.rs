@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tallylock_core::counter::{AddMany, Added, Entry};
 use tallylock_core::drive::drive;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::request::{Request, Single};
@@ -15,8 +16,9 @@ use crate::backend::{Backend, Place, connect_error};
 use crate::connections::Connections;
 use crate::endpoint::Target;
 use crate::memory::{Caller, Memory, Server};
+use crate::scan::Walk;
 use crate::way::Way;
-use crate::{Counter, Lock, Options, Value, clock, random, spec};
+use crate::{Counter, Lock, Options, Scan, Value, clock, random, spec};
 
 /// A client whose calls are futures, on tokio. Cheap to clone; clones share one connection, over which any number of
 /// calls travel at once.
@@ -100,6 +102,50 @@ impl Client {
     /// 10 years.
     pub fn lock(&self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<Lock, Error> {
         Ok(Lock::new(self.clone(), spec::lock(key.as_ref(), ttl)?))
+    }
+
+    /// Adds to any counters in one round trip: up to 10,000 entries, made by [`Counter::entry`] and
+    /// [`Counter::entry_once`]. Each is atomic and has a result of its own, in the same order, so that a bad one neither stops
+    /// nor hides the others.
+    ///
+    /// # Errors
+    /// `invalid_argument` if there are more than 10,000 entries, and `closed`: then nothing is sent. What else goes wrong
+    /// is the result of an entry; that of a keyed one is known in the end, that of a plain one may be `outcome_unknown`.
+    pub async fn add_many(&self, entries: Vec<Entry>) -> Result<Vec<Result<Added, Error>>, Error> {
+        let backend = self.backend();
+        backend.check_open()?;
+        let (settings, now) = (backend.settings(), backend.now());
+        let way = self.way(now.plus(settings.timeout.as_millis()));
+        let (batch, step) = AddMany::start(entries, settings, random::jitter(now), now)?;
+        Ok(self.run(batch, step, &way).await)
+    }
+
+    /// Looks through all keys of the server for those that match `pattern` (`*`, `?`, `[a-z]`). Sends nothing yet.
+    pub fn scan(&self, pattern: impl AsRef<[u8]>) -> Scan {
+        Scan::new(self.clone(), Walk::new(pattern.as_ref()))
+    }
+
+    /// Goes on with a [`scan`](Self::scan) from where [`Scan::cursor`] said. Sends nothing yet.
+    ///
+    /// # Errors
+    /// `invalid_argument` if the cursor is none.
+    pub fn scan_from(
+        &self,
+        pattern: impl AsRef<[u8]>,
+        cursor: impl AsRef<[u8]>,
+    ) -> Result<Scan, Error> {
+        Ok(Scan::new(
+            self.clone(),
+            Walk::from(pattern.as_ref(), cursor.as_ref())?,
+        ))
+    }
+
+    /// Gives `key` (as it is, of any type) `ttl` to live if it is there and has no TTL; gives whether it did.
+    ///
+    /// # Errors
+    /// `invalid_argument` if the TTL is not within 1 ms and 10 years.
+    pub async fn heal(&self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<bool, Error> {
+        self.request(spec::heal(key.as_ref(), ttl)?).await
     }
 
     /// How many counters that had lost their TTL were given one again by this client's drains.

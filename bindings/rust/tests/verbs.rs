@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tallylock::{Client, Code, Reason, blocking};
+use tallylock::{ClaimState, Client, Code, Offered, Reason, blocking};
 use tallylock_testkit::{Server, on_each_server};
 
 const TTL: Duration = Duration::from_secs(60);
@@ -24,17 +24,89 @@ macro_rules! every_verb {
         assert_eq!(counter.finish()$(.$wait)?.unwrap(), Some(-7));
         assert_eq!(client.healed(), 0);
 
+        let once = client.counter("session:2:pending", TTL).unwrap().remembering(LONGER).unwrap();
+        let added = once.add_once(30, "evt-1")$(.$wait)?.unwrap();
+        assert_eq!((added.total, added.applied), (30, true));
+        let again = once.add_once(30, "evt-1")$(.$wait)?.unwrap();
+        assert_eq!((again.total, again.applied), (30, false));
+        assert_eq!(once.add_once(31, "evt-1")$(.$wait)?.unwrap_err().code(), Code::Conflict);
+        assert_eq!(once.add_once(1, "")$(.$wait)?.unwrap_err().code(), Code::InvalidArgument);
+        let batch = vec![
+            once.entry(5),
+            once.entry_once(30, "evt-1").unwrap(),
+            client.counter("session:2:ctx", TTL).unwrap().entry(i64::MIN),
+            once.entry_once(2, "evt-1").unwrap(),
+            once.entry_once(2, "evt-2").unwrap(),
+        ];
+        let results = client.add_many(batch)$(.$wait)?.unwrap();
+        let results: Vec<_> = results
+            .into_iter()
+            .map(|result| result.map(|added| (added.total, added.applied)).map_err(|error| error.code()))
+            .collect();
+        assert_eq!(
+            results,
+            [Ok((35, true)), Ok((35, false)), Ok((i64::MIN, true)), Err(Code::Conflict), Ok((37, true))]
+        );
+        let too_many = vec![once.entry(1); 10_001];
+        assert_eq!(client.add_many(too_many)$(.$wait)?.unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(client.add_many(Vec::new())$(.$wait)?.unwrap(), []);
+
+        let taken = once.claim("run-1")$(.$wait)?.unwrap().unwrap();
+        assert_eq!((taken.amount, taken.state), (37, ClaimState::Open));
+        assert_eq!(once.claim("run-1")$(.$wait)?.unwrap(), Some(taken));
+        assert_eq!(once.claim("run-2")$(.$wait)?.unwrap(), None, "there is nothing more to take");
+        let open = once.claims()$(.$wait)?.unwrap();
+        assert_eq!(open.len(), 1);
+        assert_eq!((open[0].id.as_slice(), open[0].amount), (b"run-1".as_slice(), 37));
+        assert!(open[0].remaining.unwrap() > Duration::from_secs(6 * 24 * 3600));
+        assert_eq!(once.commit("run-1", 36)$(.$wait)?.unwrap_err().code(), Code::Conflict);
+        once.commit("run-1", 37)$(.$wait)?.unwrap();
+        once.commit("run-1", 37)$(.$wait)?.unwrap();
+        assert_eq!(once.abort("run-1")$(.$wait)?.unwrap_err().code(), Code::Conflict);
+        assert_eq!(once.claims()$(.$wait)?.unwrap(), []);
+        once.add(4)$(.$wait)?.unwrap();
+        once.claim("run-2")$(.$wait)?.unwrap().unwrap();
+        assert_eq!(once.abort("run-2")$(.$wait)?.unwrap(), 4);
+        assert_eq!(once.abort("run-2")$(.$wait)?.unwrap(), 4);
+        assert_eq!(once.read()$(.$wait)?.unwrap(), Some(4));
+
+        let newer = once.clone().fenced(8);
+        assert_eq!(newer.drain()$(.$wait)?.unwrap(), Some(4));
+        let stale = once.clone().fenced(7);
+        assert_eq!(stale.drain()$(.$wait)?.unwrap_err().code(), Code::FencedOff);
+        assert_eq!(stale.claim("run-3")$(.$wait)?.unwrap_err().code(), Code::FencedOff);
+        assert_eq!(newer.claim("run-3")$(.$wait)?.unwrap(), None);
+
+        let mut scan = client.scan("session:2*");
+        let mut counters = Vec::new();
+        while let Some(page) = scan.next_page()$(.$wait)?.unwrap() {
+            counters.extend(page.into_iter().filter_map(|found| Some((found.counter()?, found.key))));
+        }
+        counters.sort();
+        assert_eq!(counters, [(i64::MIN, b"session:2:ctx".to_vec()), (0, b"session:2:pending".to_vec())]);
+        assert!(!client.heal("session:2:pending", TTL)$(.$wait)?.unwrap());
+        assert_eq!(client.scan_from("*", "x").unwrap_err().code(), Code::InvalidArgument);
+        client.counter("session:2:ctx", TTL).unwrap().finish()$(.$wait)?.unwrap();
+
         let value = client.value("session:1:ctx").unwrap();
         assert_eq!(value.get()$(.$wait)?.unwrap(), None);
         assert!(!value.replace_if_present("new", TTL)$(.$wait)?.unwrap());
         assert!(!value.touch(TTL)$(.$wait)?.unwrap());
         assert!(!value.compare_and_set("", "new", TTL)$(.$wait)?.unwrap());
+        assert!(value.read_for_update()$(.$wait)?.unwrap().is_none());
         client.counter("session:1:ctx", TTL).unwrap().add(5)$(.$wait)?.unwrap();
         assert!(value.replace_if_present(b"\xff\0\r\n", TTL)$(.$wait)?.unwrap());
         assert_eq!(value.get()$(.$wait)?.unwrap().unwrap(), b"\xff\0\r\n");
         assert!(value.touch(LONGER)$(.$wait)?.unwrap());
         assert!(!value.compare_and_set("other", "new", TTL)$(.$wait)?.unwrap());
         assert!(value.compare_and_set(b"\xff\0\r\n", "new", TTL)$(.$wait)?.unwrap());
+        let read = value.read_for_update()$(.$wait)?.unwrap().unwrap();
+        assert!(value.replace_if_present("newer", TTL)$(.$wait)?.unwrap());
+        let Offered::Overtaken(read) = value.offer(read, "mine", TTL)$(.$wait)?.unwrap() else {
+            panic!("another was faster");
+        };
+        assert_eq!(read.present(), b"newer");
+        assert_eq!(value.offer(read, "mine", TTL)$(.$wait)?.unwrap(), Offered::Written);
         assert_eq!(counter.read()$(.$wait)?.unwrap(), None);
         let other_text = client.counter("session:1:ctx", TTL).unwrap();
         assert_eq!(other_text.add(1)$(.$wait)?.unwrap_err().code(), Code::NotAnInteger);
@@ -97,6 +169,46 @@ on_each_server! {
         redis::cmd("FLUSHALL").exec(&mut admin).unwrap();
         run(&url);
     }
+}
+
+/// Eight at a time, whose updates all count, though each is overtaken now and then.
+#[test]
+fn every_update_counts() {
+    let client = blocking::Client::connect("memory://").unwrap();
+    client.counter("v", TTL).unwrap().add(0).unwrap();
+    let value = client.value("v").unwrap();
+    let next = |present: &[u8]| -> Result<Vec<u8>, tallylock::Error> {
+        let number: u32 = std::str::from_utf8(present).unwrap().parse().unwrap();
+        Ok((number + 1).to_string().into_bytes())
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    value.update(TTL, next).unwrap().expect("the key is there");
+                }
+            });
+        }
+    });
+    assert_eq!(value.get().unwrap().as_deref(), Some(b"80".as_slice()));
+    let failed = value.update(TTL, |_| {
+        Err::<Vec<u8>, Box<dyn std::error::Error>>("the caller's own".into())
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "the caller's own");
+    assert_eq!(value.get().unwrap().as_deref(), Some(b"80".as_slice()));
+}
+
+#[tokio::test]
+async fn an_async_update_writes_what_was_made_of_it() {
+    let client = Client::connect("memory://").await.unwrap();
+    let value = client.value("v").unwrap();
+    let doubled = async |present: &[u8]| Ok::<_, tallylock::Error>(present.repeat(2));
+    assert_eq!(value.update(TTL, doubled).await.unwrap(), None);
+    client.counter("v", TTL).unwrap().add(5).await.unwrap();
+    assert_eq!(
+        value.update(TTL, doubled).await.unwrap(),
+        Some(b"55".to_vec())
+    );
 }
 
 #[test]

@@ -204,7 +204,7 @@ impl Action {
                 },
             ),
             Self::AddOnce(key, id, amount, ttl, expiry) => {
-                let remembered = Ttl::from_millis(TTLS[2]).unwrap();
+                let remembered = Some(Ttl::from_millis(TTLS[2]).unwrap());
                 single(
                     side,
                     AddOnce {

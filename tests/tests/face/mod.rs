@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tallylock::{Error, Memory, Options, blocking};
+use tallylock::{Added, Claimed, Error, Memory, Options, blocking};
 
 /// Why a block of code ended early: an error of the client, or the runner's own exception.
 #[derive(Debug)]
@@ -40,6 +40,11 @@ pub(crate) trait Face: Sized {
     async fn read(counter: &Self::Counter) -> Result<Option<i64>, Error>;
     async fn drain(counter: &Self::Counter) -> Result<Option<i64>, Error>;
     async fn finish(counter: &Self::Counter) -> Result<Option<i64>, Error>;
+
+    async fn add_once(counter: &Self::Counter, amount: i64, id: &[u8]) -> Result<Added, Error>;
+    async fn claim(counter: &Self::Counter, id: &[u8]) -> Result<Option<Claimed>, Error>;
+    async fn commit(counter: &Self::Counter, id: &[u8], amount: i64) -> Result<(), Error>;
+    async fn abort(counter: &Self::Counter, id: &[u8]) -> Result<i64, Error>;
 
     async fn get(value: &Self::Value) -> Result<Option<Vec<u8>>, Error>;
     async fn replace_if_present(
@@ -112,6 +117,22 @@ macro_rules! verbs {
 
         async fn finish(counter: &$counter) -> Result<Option<i64>, Error> {
             counter.finish()$($wait)*
+        }
+
+        async fn add_once(counter: &$counter, amount: i64, id: &[u8]) -> Result<Added, Error> {
+            counter.add_once(amount, id)$($wait)*
+        }
+
+        async fn claim(counter: &$counter, id: &[u8]) -> Result<Option<Claimed>, Error> {
+            counter.claim(id)$($wait)*
+        }
+
+        async fn commit(counter: &$counter, id: &[u8], amount: i64) -> Result<(), Error> {
+            counter.commit(id, amount)$($wait)*
+        }
+
+        async fn abort(counter: &$counter, id: &[u8]) -> Result<i64, Error> {
+            counter.abort(id)$($wait)*
         }
 
         async fn get(value: &$value) -> Result<Option<Vec<u8>>, Error> {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tallylock_core::counter::{AddMany, Added, Entry};
 use tallylock_core::drive::drive_blocking;
 use tallylock_core::error::Error;
 use tallylock_core::lock::{Acquire, Grant, Lock as LockSpec};
@@ -16,10 +17,11 @@ use tallylock_core::time::{Instant, Wait};
 use super::deadline::Deadline;
 use super::lane::{Lane, MemoryLane, MemorySleeper, Sleeper};
 use super::pool::Pool;
-use super::{Counter, Lock, Value, undo};
+use super::{Counter, Lock, Scan, Value, undo};
 use crate::backend::{Backend, Place, connect_error};
 use crate::endpoint::Target;
 use crate::memory::{Caller, Memory, Server};
+use crate::scan::Walk;
 use crate::{Options, clock, random, spec};
 
 /// A client whose calls block the calling thread. Cheap to clone; clones share connections.
@@ -95,6 +97,46 @@ impl Client {
         Ok(Lock::new(self.clone(), spec::lock(key.as_ref(), ttl)?))
     }
 
+    /// Adds to any counters in one round trip: up to 10,000 entries, made by [`Counter::entry`] and
+    /// [`Counter::entry_once`]. Each is atomic and has a result of its own, in the same order, so that a bad one neither stops
+    /// nor hides the others.
+    ///
+    /// # Errors
+    /// `invalid_argument` if there are more than 10,000 entries, and `closed`: then nothing is sent. What else goes wrong
+    /// is the result of an entry; that of a keyed one is known in the end, that of a plain one may be `outcome_unknown`.
+    pub fn add_many(&self, entries: Vec<Entry>) -> Result<Vec<Result<Added, Error>>, Error> {
+        self.backend.check_open()?;
+        self.drive(|settings, now| AddMany::start(entries, settings, random::jitter(now), now))
+    }
+
+    /// Looks through all keys of the server for those that match `pattern` (`*`, `?`, `[a-z]`). Sends nothing yet.
+    pub fn scan(&self, pattern: impl AsRef<[u8]>) -> Scan {
+        Scan::new(self.clone(), Walk::new(pattern.as_ref()))
+    }
+
+    /// Goes on with a [`scan`](Self::scan) from where [`Scan::cursor`] said. Sends nothing yet.
+    ///
+    /// # Errors
+    /// `invalid_argument` if the cursor is none.
+    pub fn scan_from(
+        &self,
+        pattern: impl AsRef<[u8]>,
+        cursor: impl AsRef<[u8]>,
+    ) -> Result<Scan, Error> {
+        Ok(Scan::new(
+            self.clone(),
+            Walk::from(pattern.as_ref(), cursor.as_ref())?,
+        ))
+    }
+
+    /// Gives `key` (as it is, of any type) `ttl` to live if it is there and has no TTL; gives whether it did.
+    ///
+    /// # Errors
+    /// `invalid_argument` if the TTL is not within 1 ms and 10 years.
+    pub fn heal(&self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<bool, Error> {
+        self.request(spec::heal(key.as_ref(), ttl)?)
+    }
+
     /// How many counters that had lost their TTL were given one again by this client's drains.
     pub fn healed(&self) -> u64 {
         self.backend.healed()
@@ -123,7 +165,7 @@ impl Client {
         self.run(|settings, now| Single::start(request, settings, random::jitter(now), now))
     }
 
-    /// Drives an operation to its end.
+    /// Drives an operation to its end, unless the client is closed.
     pub(super) fn run<O, T>(
         &self,
         start: impl FnOnce(&Settings, Instant) -> (O, Step<Result<T, Error>>),
@@ -132,6 +174,14 @@ impl Client {
         O: Operation<Output = Result<T, Error>>,
     {
         self.backend.check_open()?;
+        self.drive(|settings, now| Ok(start(settings, now)))?
+    }
+
+    /// Drives an operation to its end, if it can be started.
+    pub(super) fn drive<O: Operation>(
+        &self,
+        start: impl FnOnce(&Settings, Instant) -> Result<(O, Step<O::Output>), Error>,
+    ) -> Result<O::Output, Error> {
         let observe = |operation: &O| {
             self.backend.observe(operation);
             ControlFlow::Continue(())
@@ -139,14 +189,19 @@ impl Client {
         let result = match &self.backend.place {
             Place::Server(pool) => {
                 let mut lane = Lane::new(pool);
-                let (operation, step) = start(self.backend.settings(), clock::now());
+                let (operation, step) = start(self.backend.settings(), clock::now())?;
                 let result = drive_blocking(operation, step, &mut lane, &Sleeper, observe);
                 self.clear_if_closed(lane);
                 result
             }
-            Place::Memory(server) => self.run_in_memory(server, start, observe),
+            Place::Memory(server) => {
+                let caller = Caller::new(server);
+                let mut lane = MemoryLane::new(&caller);
+                let (operation, step) = start(self.backend.settings(), caller.now())?;
+                drive_blocking(operation, step, &mut lane, &MemorySleeper(&caller), observe)
+            }
         };
-        result.unwrap_or_else(|_| unreachable!("the observer never breaks off"))
+        Ok(result.unwrap_or_else(|_| unreachable!("the observer never breaks off")))
     }
 
     /// Takes a lock. What a failed acquire may have left is undone, if need be after the caller has its answer.
@@ -182,18 +237,6 @@ impl Client {
                 Err(refusal.unwrap_or_else(|| unreachable!("the observer breaks off at a refusal")))
             }
         }
-    }
-
-    fn run_in_memory<O: Operation>(
-        &self,
-        server: &Arc<Server>,
-        start: impl FnOnce(&Settings, Instant) -> (O, Step<O::Output>),
-        observe: impl FnMut(&O) -> ControlFlow<()>,
-    ) -> Result<O::Output, (O, Instant)> {
-        let caller = Caller::new(server);
-        let mut lane = MemoryLane::new(&caller);
-        let (operation, step) = start(self.backend.settings(), caller.now());
-        drive_blocking(operation, step, &mut lane, &MemorySleeper(&caller), observe)
     }
 
     /// Gives the connection back, and closes it at once if the client was closed meanwhile.

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use tallylock_core::error::Error;
+use tallylock_core::value::{Offered, Update};
 
 use super::Client;
+use crate::random;
 use crate::spec::ValueSpec;
 
 /// A text of any bytes that is written together with its TTL, and only where it is still there.
@@ -68,5 +70,67 @@ impl Value {
             self.spec
                 .compare_and_set(expected.as_ref(), value.as_ref(), ttl)?,
         )
+    }
+
+    /// Replaces the value by what `change` makes of it, and gives it `ttl` to live; gives what was written, or nothing if
+    /// the key is not there.
+    ///
+    /// `change` may be called several times: where another writes in between, it is asked again with what is there then. It
+    /// runs while nothing is locked and no connection is kept.
+    ///
+    /// # Errors
+    /// `conflict` if others were faster until the call's deadline, `invalid_argument` if the TTL is not within 1 ms and 10
+    /// years, `outcome_unknown` if the reply to a write is lost; and those of `change`, in which case nothing is written.
+    pub fn update<E: From<Error>>(
+        &self,
+        ttl: Duration,
+        mut change: impl FnMut(&[u8]) -> Result<Vec<u8>, E>,
+    ) -> Result<Option<Vec<u8>>, E> {
+        let mut read = self.read_for_update()?;
+        while let Some(update) = read {
+            let value = change(update.present())?;
+            read = match self.offer(update, &value, ttl)? {
+                Offered::Written => return Ok(Some(value)),
+                Offered::Overtaken(update) => Some(update),
+                Offered::Gone => None,
+            };
+        }
+        Ok(None)
+    }
+
+    /// Reads the value to change it: the first half of [`update`](Self::update), for callers with a loop of their own.
+    ///
+    /// # Errors
+    /// Those of the [handle](Value).
+    pub fn read_for_update(&self) -> Result<Option<Update>, Error> {
+        let backend = self.client.backend();
+        let begun = backend.now();
+        let present = self.get()?;
+        Ok(present.map(|present| {
+            Update::new(self.spec.key().clone(), present, backend.settings(), begun)
+        }))
+    }
+
+    /// Writes `value` and gives it `ttl` to live, if the key still holds what was read: the second half of
+    /// [`update`](Self::update). Where another was faster, it waits a little and reads what is there now.
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update).
+    pub fn offer(
+        &self,
+        update: Update,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<Offered, Error> {
+        let ttl = self.spec.ttl(ttl)?;
+        self.client.run(|settings, now| {
+            update.offer(
+                value.as_ref().to_vec(),
+                ttl,
+                settings,
+                random::jitter(now),
+                now,
+            )
+        })
     }
 }
