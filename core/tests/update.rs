@@ -51,8 +51,9 @@ fn who_is_overtaken_sees_what_is_there_now_after_a_pause() {
 #[test]
 fn a_key_that_is_gone_is_not_made_again() {
     let mut world = world([]);
+    world.memory.put(b"v", b"1", Some(ttl(100)));
     let update = update(&world, b"1");
-    world.memory.advance(5_001);
+    world.memory.advance(101);
     assert_eq!(offer(&mut world, update, b"2"), Ok(Offered::Gone));
     assert_eq!(world.text("v"), None);
 }
