@@ -84,7 +84,7 @@ pub(crate) enum Outcome {
     Bytes(Vec<u8>),
     Truth(bool),
     /// A lease, and the id that it is to have if its owner chose one.
-    Lease(Lease, Option<u64>),
+    Lease(Arc<Lease>, Option<u64>),
 }
 
 impl From<Option<i64>> for Outcome {
@@ -231,7 +231,7 @@ impl Completions {
 /// Nobody will hear of this result any more: a lease in it is given back.
 fn discard(outcome: Result<Outcome, CallError>) {
     if let Ok(Outcome::Lease(lease, _)) = outcome {
-        Arc::new(lease).abandon();
+        lease.abandon();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Locks: acquiring. `ttl_us` is how long the lease lasts unless it is extended, in microseconds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::completion::{Outcome, submit};
@@ -52,12 +53,11 @@ pub fn submit_lock_acquire_as(
     submit_acquire(client, ticket, Some(lease), key, ttl_us, wait_us)
 }
 
-pub(crate) fn acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<Lease, CallError> {
+pub(crate) fn acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<Arc<Lease>, CallError> {
     let ttl = argument::ttl(ttl_us)?;
     let here = registry::client(client)?.here();
-    Ok(Lease::Blocking(
-        here.blocking()?.lock(key, ttl)?.acquire(Duration::ZERO)?,
-    ))
+    let lease = here.blocking()?.lock(key, ttl)?.acquire(Duration::ZERO)?;
+    Ok(Arc::new(Lease::Blocking(lease)))
 }
 
 fn submit_acquire(
@@ -78,6 +78,7 @@ fn submit_acquire(
             .lock(key, ttl)?
             .acquire(wait)
             .await?;
-        Ok(Outcome::Lease(Lease::Background(lease), lease_id))
+        let lease = Arc::new(Lease::Background(lease));
+        Ok(Outcome::Lease(lease, lease_id))
     })
 }

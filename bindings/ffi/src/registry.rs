@@ -52,9 +52,9 @@ pub(crate) fn remove_client(id: u64) -> Option<Arc<Client>> {
 }
 
 /// Keeps a lease under the id that its owner chose, or under a new one.
-pub(crate) fn add_lease(lease: Lease, chosen: Option<u64>) -> u64 {
+pub(crate) fn add_lease(lease: Arc<Lease>, chosen: Option<u64>) -> u64 {
     let id = chosen.unwrap_or_else(next);
-    own_leases().held().insert(id, Arc::new(lease));
+    own_leases().held().insert(id, lease);
     id
 }
 
