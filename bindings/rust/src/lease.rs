@@ -92,7 +92,8 @@ impl Lease {
 
     /// Releases the lock, also after the client was closed, without telling anybody how it went; if it fails, the lock
     /// ends with its TTL.
-    pub(crate) fn release_in_background(&self) {
+    #[doc(hidden)]
+    pub fn release_in_background(&self) {
         // Nobody is there to be told.
         drop(self.start_release());
     }

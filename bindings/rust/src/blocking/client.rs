@@ -177,7 +177,7 @@ impl Client {
         self.drive(|settings, now| Ok(start(settings, now)))?
     }
 
-    /// Drives an operation to its end, if it can be started.
+    /// Drives an operation to its end, if it can be started; also after the client was closed.
     pub(super) fn drive<O: Operation>(
         &self,
         start: impl FnOnce(&Settings, Instant) -> Result<(O, Step<O::Output>), Error>,

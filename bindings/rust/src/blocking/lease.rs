@@ -71,17 +71,24 @@ impl Lease {
     /// `lost`, with the reason, if it was no longer ours; `outcome_unknown` if the server does not answer in time;
     /// `unavailable` if it cannot be reached; `closed`.
     pub fn release(&self) -> Result<(), Error> {
+        self.client.backend().check_open()?;
+        self.abandon()
+    }
+
+    /// Releases the lock as [`release`](Self::release) does, also after the client was closed: for the lease of a caller who
+    /// went away.
+    ///
+    /// # Errors
+    /// Those of release, but for `closed`.
+    #[doc(hidden)]
+    pub fn abandon(&self) -> Result<(), Error> {
         let backend = self.client.backend();
         let now = backend.now();
-        match self
-            .held
-            .release(backend.settings(), random::jitter(now), now)?
-        {
-            Some((operation, step)) => self
-                .held
-                .released(self.client.run(|_, _| (operation, step))),
-            None => Ok(()),
-        }
+        let seed = random::jitter(now);
+        let Some(started) = self.held.release(backend.settings(), seed, now)? else {
+            return Ok(());
+        };
+        self.held.released(self.client.drive(|_, _| Ok(started))?)
     }
 }
 
