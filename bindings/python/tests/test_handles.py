@@ -4,6 +4,7 @@ import gc
 import pickle
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -41,11 +42,11 @@ def test_closing_ends_a_wait(server: Server) -> None:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 20
     while len([each for each in server.plain.client_list() if each["cmd"].startswith("eval")]) < 2:
         assert time.monotonic() < deadline
     client.close()
-    thread.join(10)
+    thread.join(20)
     assert [type(error) for error in ended] == [tallylock.ClosedError]
     holder.release()
 
@@ -54,7 +55,7 @@ def test_a_forgotten_lease_is_freed_but_not_released(face: Face, server: Server)
     client = face.connect(server.url)
     before = leases_count()
     for number in range(20):
-        client.lock(f"l{number}", ttl=TTL).acquire(wait=timedelta(seconds=number % 2))
+        client.lock(f"l{number}", ttl=TTL).acquire(wait=timedelta(seconds=20 * (number % 2)))
     assert leases_count() == before
     assert server.plain.exists("l0", "l1") == 2
 
@@ -63,7 +64,7 @@ def test_a_forgotten_client_is_closed(server: Server) -> None:
     before = len(server.plain.client_list())
     tallylock.connect(server.url)
     gc.collect()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while len(server.plain.client_list()) > before:
         assert time.monotonic() < deadline, "its connection is still there"
 
@@ -99,9 +100,56 @@ def test_arguments_of_another_type_are_no_arguments(face: Face) -> None:
         client.counter("c", ttl=900)
     with pytest.raises(TypeError):
         client.counter("c", ttl=TTL).add(1.5)
-    with pytest.raises(ValueError, match="expiry"):
+    with pytest.raises(tallylock.InvalidArgumentError, match='key "c": expiry'):
         client.counter("c", ttl=TTL, expiry="never")
     assert client.memory.keys() == []
+
+
+@pytest.mark.parametrize("wrong", [3, 1.5, None, [1, 2], (1, 2), {"a": 1}, True], ids=repr)
+def test_a_key_or_value_is_text_or_bytes(face: Face, wrong: object) -> None:
+    client = face.connect("memory://")
+    value = client.value("v")
+    calls: list[Callable[[], object]] = [
+        lambda: client.counter(wrong, ttl=TTL),
+        lambda: client.lock(wrong, ttl=TTL),
+        lambda: client.value(wrong),
+        lambda: value.replace_if_present(wrong, ttl=TTL),
+        lambda: value.compare_and_set(wrong, "new", ttl=TTL),
+        lambda: value.compare_and_set("old", wrong, ttl=TTL),
+        lambda: client.memory.put(wrong, "v"),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="str or bytes"):
+            call()
+    assert client.memory.keys() == []
+
+
+def test_half_of_a_surrogate_pair_is_refused(face: Face) -> None:
+    client = face.connect("memory://")
+    value = client.value("v")
+    calls: list[Callable[[], object]] = [
+        lambda: client.counter("a\ud800", ttl=TTL),
+        lambda: client.lock("a\ud800", ttl=TTL),
+        lambda: client.value("a\ud800"),
+        lambda: value.replace_if_present("a\ud800", ttl=TTL),
+        lambda: value.compare_and_set("old", "a\ud800", ttl=TTL),
+    ]
+    keys = []
+    for call in calls:
+        with pytest.raises(tallylock.InvalidArgumentError, match="surrogate") as caught:
+            call()
+        keys.append(caught.value.key)
+    assert keys == ["a?", "a?", "a?", "v", "v"]
+    assert client.memory.keys() == []
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_all_that_is_bytes_is_a_key_and_a_value(face: Face, kind: Callable[[bytes], object]) -> None:
+    client = face.connect("memory://")
+    client.memory.put(kind(b"\xff"), kind(b"old"), TTL)
+    value = client.value(kind(b"\xff"))
+    assert value.compare_and_set(kind(b"old"), kind(b"new"), ttl=TTL)
+    assert value.get() == b"new"
 
 
 def test_a_server_that_is_not_there_is_unavailable(face: Face) -> None:

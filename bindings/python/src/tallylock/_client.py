@@ -4,6 +4,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Literal
 
+from tallylock._arguments import Binary
 from tallylock._counter import Counter
 from tallylock._lock import Lock
 from tallylock._memory import Memory
@@ -50,7 +51,7 @@ class Client:
 
     def counter(
         self,
-        key: str | bytes,
+        key: str | Binary,
         *,
         ttl: timedelta,
         expiry: Literal["sliding", "fixed"] = "sliding",
@@ -68,11 +69,11 @@ class Client:
         """
         return Counter(self._session, key, ttl, expiry)
 
-    def value(self, key: str | bytes) -> Value:
+    def value(self, key: str | Binary) -> Value:
         """Return a handle on a value; nothing is sent. InvalidArgumentError if it can't be a key."""
         return Value(self._session, key)
 
-    def lock(self, key: str | bytes, *, ttl: timedelta) -> Lock:
+    def lock(self, key: str | Binary, *, ttl: timedelta) -> Lock:
         """Return a handle on a lock; nothing is sent.
 
         Args:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Literal
 
-from tallylock._arguments import amount_refused, key_bytes, microseconds, packed_counter
+from tallylock._arguments import Binary, amount_refused, content, is_fixed, microseconds, packed_counter
 from tallylock._ffi import CallError, check_counter, counter_drain, counter_finish, counter_read, packed_counter_add
 from tallylock._session import Session
 from tallylock.errors import translated, translating
@@ -19,13 +19,15 @@ class Counter:
 
     __slots__ = ("_client_id", "_key", "_packed", "_session", "_ttl_us")
 
-    def __init__(self, session: Session, key: str | bytes, ttl: timedelta, expiry: Literal["sliding", "fixed"]) -> None:
+    def __init__(
+        self, session: Session, key: str | Binary, ttl: timedelta, expiry: Literal["sliding", "fixed"]
+    ) -> None:
         """Make a handle; `client.counter` does this."""
         self._session = session
         self._client_id = session.client_id
-        self._key = key_bytes(key)
+        self._key = content(key)
         self._ttl_us = microseconds(ttl)
-        fixed = is_fixed(expiry)
+        fixed = is_fixed(self._key, expiry)
         with translating():
             check_counter(self._key, self._ttl_us)
         self._packed = packed_counter(session.client_id, self._ttl_us, self._key, fixed=fixed)
@@ -66,11 +68,3 @@ class Counter:
             return counter_finish(self._client_id, self._key, self._ttl_us)
         except CallError as error:
             raise translated(error) from None
-
-
-def is_fixed(expiry: Literal["sliding", "fixed"]) -> bool:
-    """Return whether a counter's expiry is fixed; ValueError if it is neither of the two words."""
-    if expiry not in ("sliding", "fixed"):
-        message = f'expiry is "sliding" or "fixed", not {expiry!r}'
-        raise ValueError(message)
-    return expiry == "fixed"

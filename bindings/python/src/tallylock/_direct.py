@@ -15,7 +15,7 @@ _ForeignBytes: Callable[[int, object], ctypes.Structure] = _glue._UniffiForeignB
 _counter_add = _glue._UniffiLib.uniffi_tallylock_ffi_fn_func_packed_counter_add
 _lock_acquire = _glue._UniffiLib.uniffi_tallylock_ffi_fn_func_packed_lock_acquire
 _lease_release = _glue._UniffiLib.uniffi_tallylock_ffi_fn_func_lease_release
-_LEAST, _MOST = -(2**63), 2**63 - 1
+LEAST, MOST = -(2**63), 2**63 - 1
 
 
 class Borrowed:
@@ -34,7 +34,7 @@ def packed_counter_add(counter: Borrowed, amount: int) -> int:
     """Add to a packed counter; TypeError if `amount` is no whole number, ValueError if it has more than 64 bits."""
     amount = index(amount)
     # It would be cut off without a word.
-    if not _LEAST <= amount <= _MOST:
+    if not LEAST <= amount <= MOST:
         raise ValueError(amount)
     status = _Status()
     total: int = _counter_add(counter.foreign, amount, ctypes.byref(status))

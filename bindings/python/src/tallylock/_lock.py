@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from tallylock import _ffi
-from tallylock._arguments import key_bytes, microseconds, packed_lock
+from tallylock._arguments import Binary, content, microseconds, packed_lock
 from tallylock._ids import next_lease, next_ticket
 from tallylock._lease import Lease
 from tallylock._outcomes import unpack
@@ -19,10 +19,10 @@ class Lock:
 
     __slots__ = ("_key", "_packed", "_session", "_ttl_us")
 
-    def __init__(self, session: Session, key: str | bytes, ttl: timedelta) -> None:
+    def __init__(self, session: Session, key: str | Binary, ttl: timedelta) -> None:
         """Make a handle; `client.lock` does this."""
         self._session = session
-        self._key = key_bytes(key)
+        self._key = content(key)
         self._ttl_us = microseconds(ttl)
         with translating():
             _ffi.check_lock(self._key, self._ttl_us)

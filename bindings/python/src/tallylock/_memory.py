@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tallylock import _ffi
-from tallylock._arguments import from_microseconds, key_bytes, microseconds, optional_microseconds
+from tallylock._arguments import Binary, content, from_microseconds, microseconds, optional_microseconds
 from tallylock.errors import translating
 
 
@@ -53,26 +53,26 @@ class Memory:
             for each in found
         ]
 
-    def put(self, key: str | bytes, value: str | bytes, ttl: timedelta | None = None) -> None:
+    def put(self, key: str | Binary, value: str | Binary, ttl: timedelta | None = None) -> None:
         """Put a text there as another program would, without a TTL if none is given.
 
         InvalidArgumentError if `ttl` is not from 1 ms to 10 years.
         """
         with translating():
-            _ffi.memory_put(self._client_id, key_bytes(key), key_bytes(value), optional_microseconds(ttl))
+            _ffi.memory_put(self._client_id, content(key), content(value), optional_microseconds(ttl))
 
-    def put_other_type(self, key: str | bytes, ttl: timedelta | None = None) -> None:
+    def put_other_type(self, key: str | Binary, ttl: timedelta | None = None) -> None:
         """Put a key of another type there as another program would, without a TTL if none is given.
 
         InvalidArgumentError if `ttl` is not from 1 ms to 10 years.
         """
         with translating():
-            _ffi.memory_put_other_type(self._client_id, key_bytes(key), optional_microseconds(ttl))
+            _ffi.memory_put_other_type(self._client_id, content(key), optional_microseconds(ttl))
 
-    def remove(self, key: str | bytes) -> None:
+    def remove(self, key: str | Binary) -> None:
         """Remove a key as another program would."""
         with translating():
-            _ffi.memory_remove(self._client_id, key_bytes(key))
+            _ffi.memory_remove(self._client_id, content(key))
 
     def lose_next_reply(self) -> None:
         """Execute the next call, but lose its reply."""

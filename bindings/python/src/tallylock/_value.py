@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tallylock._arguments import key_bytes, microseconds
+from tallylock._arguments import Binary, content, microseconds
 from tallylock._ffi import (
     CallError,
     check_value,
@@ -26,11 +26,11 @@ class Value:
 
     __slots__ = ("_client_id", "_key", "_session")
 
-    def __init__(self, session: Session, key: str | bytes) -> None:
+    def __init__(self, session: Session, key: str | Binary) -> None:
         """Make a handle; `client.value` does this."""
         self._session = session
         self._client_id = session.client_id
-        self._key = key_bytes(key)
+        self._key = content(key)
         with translating():
             check_value(self._key)
 
@@ -41,10 +41,10 @@ class Value:
         except CallError as error:
             raise translated(error) from None
 
-    def replace_if_present(self, value: str | bytes, *, ttl: timedelta) -> bool:
+    def replace_if_present(self, value: str | Binary, *, ttl: timedelta) -> bool:
         """Replace the value and set its TTL if it is there; return whether it was."""
         try:
-            return value_replace_if_present(self._client_id, self._key, key_bytes(value), microseconds(ttl))
+            return value_replace_if_present(self._client_id, self._key, content(value, self._key), microseconds(ttl))
         except CallError as error:
             raise translated(error) from None
 
@@ -55,9 +55,9 @@ class Value:
         except CallError as error:
             raise translated(error) from None
 
-    def compare_and_set(self, expected: str | bytes, value: str | bytes, *, ttl: timedelta) -> bool:
+    def compare_and_set(self, expected: str | Binary, value: str | Binary, *, ttl: timedelta) -> bool:
         """Replace the value and set its TTL if it is `expected`; return whether it was."""
-        old, new = key_bytes(expected), key_bytes(value)
+        old, new = content(expected, self._key), content(value, self._key)
         try:
             return value_compare_and_set(self._client_id, self._key, old, new, microseconds(ttl))
         except CallError as error:

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Literal
 
 from tallylock import _ffi
+from tallylock._arguments import Binary
 from tallylock._memory import Memory
 from tallylock._session import opened
 from tallylock.aio._calls import Calls
@@ -58,7 +59,7 @@ class Client:
 
     def counter(
         self,
-        key: str | bytes,
+        key: str | Binary,
         *,
         ttl: timedelta,
         expiry: Literal["sliding", "fixed"] = "sliding",
@@ -76,11 +77,11 @@ class Client:
         """
         return Counter(self._calls, key, ttl, expiry)
 
-    def value(self, key: str | bytes) -> Value:
+    def value(self, key: str | Binary) -> Value:
         """Return a handle on a value; nothing is sent. InvalidArgumentError if it can't be a key."""
         return Value(self._calls, key)
 
-    def lock(self, key: str | bytes, *, ttl: timedelta) -> Lock:
+    def lock(self, key: str | Binary, *, ttl: timedelta) -> Lock:
         """Return a handle on a lock; nothing is sent.
 
         Args:

@@ -4,8 +4,7 @@ from datetime import timedelta
 from typing import Literal, cast
 
 from tallylock import _ffi
-from tallylock._arguments import amount_refused, key_bytes, microseconds
-from tallylock._counter import is_fixed
+from tallylock._arguments import Binary, amount_refused, content, is_fixed, microseconds
 from tallylock.aio._calls import Calls
 from tallylock.errors import TallylockError, translating
 
@@ -19,12 +18,12 @@ class Counter:
 
     __slots__ = ("_calls", "_fixed", "_key", "_ttl_us")
 
-    def __init__(self, calls: Calls, key: str | bytes, ttl: timedelta, expiry: Literal["sliding", "fixed"]) -> None:
+    def __init__(self, calls: Calls, key: str | Binary, ttl: timedelta, expiry: Literal["sliding", "fixed"]) -> None:
         """Make a handle; `client.counter` does this."""
         self._calls = calls
-        self._key = key_bytes(key)
+        self._key = content(key)
         self._ttl_us = microseconds(ttl)
-        self._fixed = is_fixed(expiry)
+        self._fixed = is_fixed(self._key, expiry)
         with translating():
             _ffi.check_counter(self._key, self._ttl_us)
 

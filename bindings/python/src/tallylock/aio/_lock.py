@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from tallylock import _ffi
-from tallylock._arguments import key_bytes, microseconds
+from tallylock._arguments import Binary, content, microseconds
 from tallylock._ids import next_lease
 from tallylock.aio._calls import Calls
 from tallylock.aio._lease import Lease
@@ -16,10 +16,10 @@ class Lock:
 
     __slots__ = ("_calls", "_key", "_ttl_us")
 
-    def __init__(self, calls: Calls, key: str | bytes, ttl: timedelta) -> None:
+    def __init__(self, calls: Calls, key: str | Binary, ttl: timedelta) -> None:
         """Make a handle; `client.lock` does this."""
         self._calls = calls
-        self._key = key_bytes(key)
+        self._key = content(key)
         self._ttl_us = microseconds(ttl)
         with translating():
             _ffi.check_lock(self._key, self._ttl_us)
