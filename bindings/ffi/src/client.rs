@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tallylock::{Options, Owner, blocking};
+use tallylock::{Error, Options, Owner, blocking};
 use tokio::sync::OnceCell;
 
 use crate::argument;
-use crate::completion::{Completions, Outcome, submit};
+use crate::completion::{AtClose, Completions, Outcome, submit};
 use crate::error::CallError;
 use crate::fork::{PerProcess, Resident};
 use crate::registry;
@@ -16,7 +16,7 @@ use crate::registry;
 /// given. `owner` is what people see in the value of this client's locks, host and process id if not given, nothing at all if
 /// `owner_off`. Gives the client's id.
 ///
-/// Fails with `invalid_argument`, with `unavailable` or `timeout` if the server can't be reached, with `forbidden` if it wants
+/// Fails with `invalid_argument`, with `unavailable` if the server can't be reached or is silent, with `forbidden` if it wants
 /// another user or password.
 #[uniffi::export]
 pub fn connect(
@@ -48,18 +48,22 @@ pub fn open(
 /// Connects a client in the background; the result is nothing, or an error as of `connect`.
 #[uniffi::export]
 pub fn submit_connect(client: u64, ticket: u64) -> Result<(), CallError> {
-    submit(client, ticket, |here| async move {
+    let none = Arc::default();
+    submit(client, ticket, none, AtClose::Ends, |here| async move {
         here.background().await?;
         Ok(Outcome::Nothing)
     })
 }
 
-/// Closes a client: every later call with its id is `closed`, and what it has under way is cancelled. Touches no data; leases
-/// stay until they are freed. Closing again does nothing.
+/// Closes a client: every later call with its id is `closed`, and so are acquires under way, which leave no lock behind. Other
+/// calls under way run to their end, and their results can be taken as before; then the connections are closed. Touches no
+/// data; leases stay until they are freed. Closing again does nothing.
 #[uniffi::export]
 pub fn close(client: u64) {
-    if let Some(client) = registry::remove_client(client) {
-        client.close();
+    if let Ok(here) = registry::client(client) {
+        here.completions.close();
+        here.close_if_idle();
+        here.completions.forget_if_taken(client);
     }
 }
 
@@ -68,7 +72,7 @@ pub fn close(client: u64) {
 /// Fails with `closed`.
 #[uniffi::export]
 pub fn client_healed(client: u64) -> Result<u64, CallError> {
-    let here = registry::client(client)?.here();
+    let here = registry::client(client)?;
     Ok(here.blocking.get().map_or(0, blocking::Client::healed)
         + here.background.get().map_or(0, tallylock::Client::healed))
 }
@@ -90,6 +94,7 @@ struct Settings {
 /// What a client has in one process: its two connections, each made when it is first needed, and its results.
 pub(crate) struct Here {
     options: Options,
+    pub(crate) has_memory: bool,
     blocking: OnceLock<blocking::Client>,
     background: OnceCell<tallylock::Client>,
     pub(crate) completions: Completions,
@@ -122,26 +127,18 @@ impl Client {
 
     /// What this client has in this process.
     pub(crate) fn here(&self) -> Arc<Resident<Here>> {
-        self.here.get(|_parents| Here {
+        self.here.get(|parents| Here {
+            has_memory: self.settings.url.starts_with("memory:"),
             options: self
                 .settings
                 .options()
                 .expect("the same settings were good when the client was opened"),
             blocking: OnceLock::new(),
             background: OnceCell::new(),
-            completions: Completions::default(),
+            completions: Completions::of_a_child(
+                parents.as_ref().map(|parents| &parents.completions),
+            ),
         })
-    }
-
-    /// Whether its server is in memory.
-    pub(crate) fn has_memory(&self) -> bool {
-        self.settings.url.starts_with("memory:")
-    }
-
-    fn close(&self) {
-        if let Some(here) = self.here.peek() {
-            here.completions.close();
-        }
     }
 }
 
@@ -167,18 +164,34 @@ impl Settings {
 
 impl Here {
     /// The connections for calls on the calling thread.
-    pub(crate) fn blocking(&self) -> Result<&blocking::Client, CallError> {
+    pub(crate) fn blocking(&self) -> Result<&blocking::Client, Error> {
         if let Some(client) = self.blocking.get() {
             return Ok(client);
         }
         let client = blocking::Client::connect_with(self.options.clone())?;
         // Two threads may both have connected: the slower one's is dropped.
-        Ok(self.blocking.get_or_init(|| client))
+        let client = self.blocking.get_or_init(|| client);
+        // Closed meanwhile, which has not seen this connection.
+        self.close_if_idle();
+        Ok(client)
     }
 
     /// The connection for calls in the background.
-    pub(crate) async fn background(&self) -> Result<&tallylock::Client, CallError> {
+    pub(crate) async fn background(&self) -> Result<&tallylock::Client, Error> {
         let connect = || tallylock::Client::connect_with(self.options.clone());
-        Ok(self.background.get_or_try_init(connect).await?)
+        self.background.get_or_try_init(connect).await
+    }
+
+    /// Closes the connections if the client is closed and has no call under way in the background.
+    pub(crate) fn close_if_idle(&self) {
+        if !self.completions.are_over() {
+            return;
+        }
+        if let Some(client) = self.blocking.get() {
+            client.close();
+        }
+        if let Some(client) = self.background.get() {
+            client.close();
+        }
     }
 }

@@ -13,68 +13,71 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tallylock::Error;
 use tokio::task::AbortHandle;
 
 use crate::bell::Bell;
 use crate::client::Here;
-use crate::error::{CallError, closed};
+use crate::error::{CallError, about, closed};
 use crate::fork::Resident;
 use crate::lease::Lease;
 use crate::{registry, runtime};
 
 /// Takes all results that are there, as packed records.
 ///
-/// Fails with `closed`.
+/// Fails with `closed` if the client is closed and the last result was taken.
 #[uniffi::export]
 pub fn completions_take(client: u64) -> Result<Vec<u8>, CallError> {
-    registry::client(client)?.here().completions.take()
+    taken(client, Completions::take)
 }
 
 /// Waits for results on the calling thread, at most `millis` milliseconds, and takes all as packed records; none if there are none.
 ///
-/// Fails with `closed`, at once when the client is closed meanwhile.
+/// Fails with `closed` if the client is closed, before or meanwhile, and the last result was taken.
 #[uniffi::export]
 pub fn completions_wait(client: u64, millis: u64) -> Result<Vec<u8>, CallError> {
-    registry::client(client)?
-        .here()
-        .completions
-        .wait(Duration::from_millis(millis))
+    taken(client, |completions| {
+        completions.wait(Duration::from_millis(millis))
+    })
 }
 
 /// Waits for one ticket's result on the calling thread, at most `millis` milliseconds, and takes its record; empty if it isn't there.
 ///
-/// Fails with `closed`, at once when the client is closed meanwhile.
+/// Fails with `closed` if the client is closed, before or meanwhile, and the last result was taken.
 #[uniffi::export]
 pub fn ticket_wait(client: u64, ticket: u64, millis: u64) -> Result<Vec<u8>, CallError> {
-    registry::client(client)?
-        .here()
-        .completions
-        .wait_for(ticket, Duration::from_millis(millis))
+    taken(client, |completions| {
+        completions.wait_for(ticket, Duration::from_millis(millis))
+    })
 }
 
-/// Makes a socket that becomes readable, by one byte, whenever the queue gets its first result. Gives the descriptor of its
-/// reading end, which the caller owns and closes; an earlier one falls silent.
+/// Makes a socket that becomes readable, by one byte, whenever the queue gets its first result, and ends when the client is
+/// closed and the last result was taken. Gives the descriptor of its reading end, which the caller owns and closes; an
+/// earlier one falls silent.
 ///
 /// Fails with `closed`, and with `unavailable` if the system gives no socket.
 #[uniffi::export]
 pub fn completions_socket(client: u64) -> Result<i32, CallError> {
-    let here = registry::client(client)?.here();
+    let here = registry::client(client)?;
     let (bell, descriptor) = Bell::new()?;
     here.completions.hang(bell);
     Ok(descriptor)
 }
 
 /// Gives a ticket up: no record of it comes any more. What it has under way is stopped and undone, and a lease that it was
-/// granted meanwhile is released. A ticket whose record was taken is not touched: its lease is the caller's.
-///
-/// Fails with `closed`.
+/// granted meanwhile is released. A ticket whose record was taken is not touched: its lease is the caller's. Nothing happens
+/// if the client has no such ticket any more.
 #[uniffi::export]
-pub fn cancel(client: u64, ticket: u64) -> Result<(), CallError> {
-    registry::client(client)?.here().completions.give_up(ticket);
-    Ok(())
+pub fn cancel(client: u64, ticket: u64) {
+    if let Ok(here) = registry::client_until_forgotten(client) {
+        here.completions.give_up(ticket);
+        here.close_if_idle();
+        here.completions.forget_if_taken(client);
+    }
 }
 
 /// What a call in the background ends with.
@@ -93,56 +96,152 @@ impl From<Option<i64>> for Outcome {
     }
 }
 
-/// Runs a verb in the background; its result comes under `ticket`.
+/// What becomes of a call that is under way when its client is closed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtClose {
+    /// It was sent, perhaps: only its end says whether it was applied.
+    RunsOn,
+    /// It is undone and answered with `closed`.
+    Ends,
+}
+
+/// Runs a verb in the background; its result comes under `ticket`, an error about `key`.
 pub(crate) fn submit<F>(
     client: u64,
     ticket: u64,
+    key: Arc<[u8]>,
+    at_close: AtClose,
     verb: impl FnOnce(Arc<Resident<Here>>) -> F + Send + 'static,
 ) -> Result<(), CallError>
 where
-    F: Future<Output = Result<Outcome, CallError>> + Send + 'static,
+    F: Future<Output = Result<Outcome, Error>> + Send + 'static,
 {
-    let here = registry::client(client)?.here();
+    let here = registry::client(client).map_err(about(&key))?;
     let mut state = here.completions.state();
-    if state.is_closed {
-        return Err(closed("client"));
-    }
-    let worker = Arc::clone(&here);
+    here.completions.check_open().map_err(about(&key))?;
+    let (worker, its_key) = (Arc::clone(&here), Arc::clone(&key));
     let task = runtime::spawn(async move {
-        let outcome = verb(Arc::clone(&worker)).await;
+        let outcome = verb(Arc::clone(&worker)).await.map_err(about(&its_key));
         worker.completions.finish(ticket, outcome);
+        worker.close_if_idle();
     });
     // The task can't finish before this: it needs the lock that is held here.
-    state.under_way.insert(ticket, task.abort_handle());
+    let task = task.abort_handle();
+    state.under_way.insert(
+        ticket,
+        UnderWay {
+            task,
+            key,
+            at_close,
+        },
+    );
     Ok(())
+}
+
+/// Takes results, and forgets a closed client with its last.
+fn taken(
+    client: u64,
+    take: impl FnOnce(&Completions) -> Result<Vec<u8>, Error>,
+) -> Result<Vec<u8>, CallError> {
+    let here = registry::client_until_forgotten(client)?;
+    let records = take(&here.completions)?;
+    here.completions.forget_if_taken(client);
+    Ok(records)
 }
 
 /// The results of a client's calls in the background.
 #[derive(Default)]
 pub(crate) struct Completions {
+    /// Changes only while the state is locked; read without that lock by calls in the foreground, and in children of `fork`.
+    is_closed: AtomicBool,
     state: Mutex<State>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    under_way: HashMap<u64, AbortHandle>,
-    done: VecDeque<(u64, Result<Outcome, CallError>)>,
+    under_way: HashMap<u64, UnderWay>,
+    done: VecDeque<(u64, Result<Outcome, Error>)>,
     bell: Option<Bell>,
-    is_closed: bool,
+}
+
+struct UnderWay {
+    task: AbortHandle,
+    key: Arc<[u8]>,
+    at_close: AtClose,
 }
 
 impl Completions {
-    fn finish(&self, ticket: u64, outcome: Result<Outcome, CallError>) {
+    /// Those of a client in a child made by `fork`, which is closed there too if it was in the parent.
+    pub(crate) fn of_a_child(parents: Option<&Self>) -> Self {
+        Self {
+            is_closed: AtomicBool::new(parents.is_some_and(Self::is_closed)),
+            ..Self::default()
+        }
+    }
+
+    /// `closed` if the client is.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.is_closed() {
+            return Err(closed("client"));
+        }
+        Ok(())
+    }
+
+    /// Ends what ends at the closing, and lets nothing more in.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        self.is_closed.store(true, Ordering::Release);
+        let ending = state
+            .under_way
+            .extract_if(|_, call| call.at_close == AtClose::Ends);
+        let ending: Vec<_> = ending.collect();
+        for (ticket, call) in ending {
+            call.task.abort();
+            state.push(ticket, Err(about(&call.key)(closed("client"))));
+        }
+        // A lease that nobody has seen could not be released any more by who gets it.
+        for (_, outcome) in &mut state.done {
+            if let Ok(Outcome::Lease(lease, _)) = outcome {
+                let closed = about(&lease.key)(closed("client"));
+                discard(std::mem::replace(outcome, Err(closed)));
+            }
+        }
+        drop(state);
+        self.arrived.notify_all();
+    }
+
+    /// Whether the client is closed and has no call under way any more.
+    pub(crate) fn are_over(&self) -> bool {
+        let state = self.state();
+        self.is_closed() && state.under_way.is_empty()
+    }
+
+    /// Forgets the client if it is closed and its last result was taken.
+    pub(crate) fn forget_if_taken(&self, client: u64) {
+        if !self.is_closed() {
+            return;
+        }
+        let mut state = self.state();
+        if state.is_empty() {
+            state.bell = None;
+            registry::forget_client(client);
+            drop(state);
+            self.arrived.notify_all();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    fn finish(&self, ticket: u64, outcome: Result<Outcome, Error>) {
         let mut state = self.state();
         if state.under_way.remove(&ticket).is_none() {
             discard(outcome);
             return;
         }
-        if let (Some(bell), true) = (&state.bell, state.done.is_empty()) {
-            bell.ring();
-        }
-        state.done.push_back((ticket, outcome));
+        state.push(ticket, outcome);
         // Whoever is woken finds the lock free.
         drop(state);
         self.arrived.notify_all();
@@ -150,28 +249,15 @@ impl Completions {
 
     fn give_up(&self, ticket: u64) {
         let mut state = self.state();
-        if let Some(task) = state.under_way.remove(&ticket) {
+        if let Some(call) = state.under_way.remove(&ticket) {
             // Dropping the verb's future stops it; what it has to undo outlives it.
-            task.abort();
+            call.task.abort();
             return;
         }
         let place = state.done.iter().position(|(done, _)| *done == ticket);
         if let Some((_, outcome)) = place.and_then(|place| state.done.remove(place)) {
             discard(outcome);
         }
-    }
-
-    /// Gives all tickets up and wakes who waits for them.
-    pub(crate) fn close(&self) {
-        let mut state = self.state();
-        state.is_closed = true;
-        state.bell = None;
-        state.under_way.drain().for_each(|(_, task)| task.abort());
-        state
-            .done
-            .drain(..)
-            .for_each(|(_, outcome)| discard(outcome));
-        self.arrived.notify_all();
     }
 
     fn hang(&self, bell: Bell) {
@@ -182,20 +268,16 @@ impl Completions {
         state.bell = Some(bell);
     }
 
-    fn take(&self) -> Result<Vec<u8>, CallError> {
-        let mut state = self.state();
-        if state.is_closed {
-            return Err(closed("client"));
-        }
-        Ok(pack_all(&mut state))
+    fn take(&self) -> Result<Vec<u8>, Error> {
+        self.wait(Duration::ZERO)
     }
 
-    fn wait(&self, longest: Duration) -> Result<Vec<u8>, CallError> {
+    fn wait(&self, longest: Duration) -> Result<Vec<u8>, Error> {
         let mut state = self.wait_until(longest, |state| !state.done.is_empty())?;
         Ok(pack_all(&mut state))
     }
 
-    fn wait_for(&self, ticket: u64, longest: Duration) -> Result<Vec<u8>, CallError> {
+    fn wait_for(&self, ticket: u64, longest: Duration) -> Result<Vec<u8>, Error> {
         let place = |state: &State| state.done.iter().position(|(done, _)| *done == ticket);
         let mut state = self.wait_until(longest, |state| place(state).is_some())?;
         let mut packed = Vec::new();
@@ -209,13 +291,14 @@ impl Completions {
         &self,
         longest: Duration,
         is_there: impl Fn(&State) -> bool,
-    ) -> Result<MutexGuard<'_, State>, CallError> {
-        let patient = |state: &mut State| !state.is_closed && !is_there(state);
+    ) -> Result<MutexGuard<'_, State>, Error> {
+        let is_over = |state: &State| self.is_closed() && state.is_empty();
+        let patient = |state: &mut State| !is_over(state) && !is_there(state);
         let (state, _) = self
             .arrived
             .wait_timeout_while(self.state(), longest, patient)
             .unwrap_or_else(PoisonError::into_inner);
-        if state.is_closed {
+        if is_over(&state) {
             Err(closed("client"))
         } else {
             Ok(state)
@@ -228,8 +311,22 @@ impl Completions {
     }
 }
 
+impl State {
+    /// Whether no result is there or to come.
+    fn is_empty(&self) -> bool {
+        self.under_way.is_empty() && self.done.is_empty()
+    }
+
+    fn push(&mut self, ticket: u64, outcome: Result<Outcome, Error>) {
+        if let (Some(bell), true) = (&self.bell, self.done.is_empty()) {
+            bell.ring();
+        }
+        self.done.push_back((ticket, outcome));
+    }
+}
+
 /// Nobody will hear of this result any more: a lease in it is given back.
-fn discard(outcome: Result<Outcome, CallError>) {
+fn discard(outcome: Result<Outcome, Error>) {
     if let Ok(Outcome::Lease(lease, _)) = outcome {
         lease.abandon();
     }
@@ -243,9 +340,9 @@ fn pack_all(state: &mut State) -> Vec<u8> {
     packed
 }
 
-fn pack(packed: &mut Vec<u8>, ticket: u64, outcome: Result<Outcome, CallError>) {
+fn pack(packed: &mut Vec<u8>, ticket: u64, outcome: Result<Outcome, Error>) {
     packed.extend(ticket.to_le_bytes());
-    match outcome {
+    match outcome.map_err(CallError::from) {
         Ok(Outcome::Nothing) => packed.push(0),
         Ok(Outcome::Integer(number)) => {
             packed.push(1);

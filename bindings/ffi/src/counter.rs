@@ -1,11 +1,12 @@
 //! Counters. `ttl_us` is the time to live that a write gives the counter, in microseconds.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use tallylock::{Counter, Error, blocking};
 
-use crate::completion::{Outcome, submit};
-use crate::error::CallError;
+use crate::completion::{AtClose, Outcome, submit};
+use crate::error::{CallError, about};
 use crate::{argument, registry};
 
 /// Says whether a counter could have this key and TTL, without any I/O.
@@ -13,7 +14,7 @@ use crate::{argument, registry};
 /// Fails with `invalid_argument`.
 #[uniffi::export]
 pub fn check_counter(key: &[u8], ttl_us: i64) -> Result<(), CallError> {
-    argument::check_ttl(key, ttl_us)
+    Ok(argument::check_ttl(key, ttl_us)?)
 }
 
 /// Adds to a counter and gives its total. The TTL is set on every add, or, if `fixed`, only where the counter has none.
@@ -116,9 +117,11 @@ fn with_counter<T>(
     ttl_us: i64,
     verb: impl FnOnce(blocking::Counter) -> Result<T, Error>,
 ) -> Result<T, CallError> {
-    let ttl = argument::ttl(ttl_us)?;
-    let here = registry::client(client)?.here();
-    Ok(verb(here.blocking()?.counter(key, ttl)?)?)
+    let call = || {
+        let ttl = argument::ttl(ttl_us)?;
+        verb(registry::client(client)?.blocking()?.counter(key, ttl)?)
+    };
+    Ok(call().map_err(about(key))?)
 }
 
 /// Runs a verb in the background.
@@ -134,9 +137,13 @@ where
 {
     argument::check_ttl(key, ttl_us)?;
     let ttl = argument::ttl(ttl_us)?;
-    let key = key.to_vec();
-    submit(client, ticket, move |here| async move {
-        let counter = here.background().await?.counter(key, ttl)?;
-        Ok(verb(counter).await?)
-    })
+    let key: Arc<[u8]> = key.into();
+    let about = Arc::clone(&key);
+    submit(
+        client,
+        ticket,
+        about,
+        AtClose::RunsOn,
+        move |here| async move { verb(here.background().await?.counter(key, ttl)?).await },
+    )
 }

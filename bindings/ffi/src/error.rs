@@ -42,15 +42,25 @@ impl From<Error> for CallError {
 }
 
 /// The handle names nothing: what it named was closed or freed.
-pub(crate) fn closed(what: &str) -> CallError {
-    Error::new(Code::Closed, format!("the {what} is closed")).into()
+pub(crate) fn closed(what: &str) -> Error {
+    Error::new(Code::Closed, format!("the {what} is closed"))
 }
 
 /// The lease belongs to the process that forked this one.
-pub(crate) fn forked() -> CallError {
+pub(crate) fn forked() -> Error {
     Error::new(
         Code::Lost(Reason::Forked),
         "the process that forked this one holds the lease",
     )
-    .into()
+}
+
+/// What a verb's error is to its caller: about this key, whoever noticed it.
+pub(crate) fn about(key: &[u8]) -> impl Fn(Error) -> Error + '_ {
+    move |error| {
+        if error.key().is_some() || key.is_empty() {
+            error
+        } else {
+            error.about(key)
+        }
+    }
 }

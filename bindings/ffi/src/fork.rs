@@ -31,13 +31,6 @@ impl<T> PerProcess<T> {
         }
     }
 
-    /// The value of this process if it was made already.
-    pub(crate) fn peek(&self) -> Option<Arc<Resident<T>>> {
-        self.0
-            .load_full()
-            .filter(|resident| resident.process == std::process::id())
-    }
-
     #[cold]
     fn replace(
         &self,

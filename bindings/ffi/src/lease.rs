@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tallylock::{Error, blocking};
 
-use crate::completion::{Outcome, submit};
-use crate::error::CallError;
+use crate::completion::{AtClose, Outcome, submit};
+use crate::error::{CallError, about};
 use crate::{argument, registry, runtime};
 
 /// The fencing token: larger than that of every earlier lease of this lock.
@@ -38,25 +38,29 @@ pub fn lease_is_valid(lease: u64) -> Result<bool, CallError> {
 /// Fails with `lost`, with `invalid_argument`, with `closed` after `lease_free`.
 #[uniffi::export]
 pub fn lease_ensure(lease: u64, margin_us: i64) -> Result<(), CallError> {
-    let margin = argument::wait(margin_us)?;
-    Ok(registry::lease(lease)?.ensure(margin)?)
+    let lease = registry::lease(lease)?;
+    let ensure = || lease.ensure(argument::wait(margin_us)?);
+    Ok(ensure().map_err(about(&lease.key))?)
 }
 
 /// Gives the lease another `ttl_us` microseconds from now, on the calling thread.
 ///
-/// Fails with `lost`, `invalid_argument`, `timeout`, `unavailable`, `read_only`, `forbidden`, `unsupported`, `closed`.
+/// Fails with `lost`, `invalid_argument`, `timeout`, `unavailable`, `outcome_unknown`, `read_only`, `forbidden`, `unsupported`,
+/// `closed`.
 #[uniffi::export]
 pub fn lease_extend(lease: u64, ttl_us: i64) -> Result<(), CallError> {
-    let ttl = argument::ttl(ttl_us)?;
-    Ok(registry::lease(lease)?.extend(ttl)?)
+    let lease = registry::lease(lease)?;
+    let extend = || lease.extend(argument::ttl(ttl_us)?);
+    Ok(extend().map_err(about(&lease.key))?)
 }
 
 /// Gives the lease back, on the calling thread. Can be repeated after an error.
 ///
-/// Fails with `lost`, `timeout`, `unavailable`, `read_only`, `forbidden`, `unsupported`, `closed`.
+/// Fails with `lost`, `timeout`, `unavailable`, `outcome_unknown`, `read_only`, `forbidden`, `unsupported`, `closed`.
 #[uniffi::export]
 pub fn lease_release(lease: u64) -> Result<(), CallError> {
-    Ok(registry::lease(lease)?.release()?)
+    let lease = registry::lease(lease)?;
+    Ok(lease.release().map_err(about(&lease.key))?)
 }
 
 /// Frees the id; releases nothing. Freeing again does nothing.
@@ -65,7 +69,8 @@ pub fn lease_free(lease: u64) {
     drop(registry::remove_lease(lease));
 }
 
-/// Releases the lease in the background and frees its id, for a caller that was interrupted; nothing if the id names no lease.
+/// Releases the lease in the background and frees its id, for a caller that was interrupted, also after the client was closed;
+/// nothing if the id names no lease.
 #[uniffi::export]
 pub fn lease_abandon(lease: u64) {
     if let Some(lease) = registry::remove_lease(lease) {
@@ -87,89 +92,120 @@ pub fn submit_lease_extend(
     lease: u64,
     ttl_us: i64,
 ) -> Result<(), CallError> {
-    let (lease, ttl) = (registry::lease(lease)?, argument::ttl(ttl_us)?);
-    submit(client, ticket, move |_here| async move {
-        lease.extend_in_background(ttl).await?;
-        Ok(Outcome::Nothing)
-    })
+    let lease = registry::lease(lease)?;
+    let ttl = argument::ttl(ttl_us).map_err(about(&lease.key))?;
+    let key = Arc::clone(&lease.key);
+    submit(
+        client,
+        ticket,
+        key,
+        AtClose::RunsOn,
+        move |_here| async move {
+            lease.extend_in_background(ttl).await?;
+            Ok(Outcome::Nothing)
+        },
+    )
 }
 
 /// `lease_release` in the background; nothing comes under `ticket` of `client`.
 #[uniffi::export]
 pub fn submit_lease_release(client: u64, ticket: u64, lease: u64) -> Result<(), CallError> {
     let lease = registry::lease(lease)?;
-    submit(client, ticket, move |_here| async move {
-        lease.release_in_background().await?;
-        Ok(Outcome::Nothing)
-    })
+    let key = Arc::clone(&lease.key);
+    submit(
+        client,
+        ticket,
+        key,
+        AtClose::RunsOn,
+        move |_here| async move {
+            lease.release_in_background().await?;
+            Ok(Outcome::Nothing)
+        },
+    )
+}
+
+/// A lease, with the key that its errors are about.
+pub(crate) struct Lease {
+    pub(crate) key: Arc<[u8]>,
+    holder: Holder,
 }
 
 /// A lease, by the client that acquired it.
-pub(crate) enum Lease {
+pub(crate) enum Holder {
     Blocking(blocking::Lease),
     Background(tallylock::Lease),
 }
 
 impl Lease {
+    pub(crate) fn new(key: impl Into<Arc<[u8]>>, holder: Holder) -> Arc<Self> {
+        Arc::new(Self {
+            key: key.into(),
+            holder,
+        })
+    }
+
     fn fence(&self) -> u64 {
-        match self {
-            Self::Blocking(lease) => lease.fence(),
-            Self::Background(lease) => lease.fence(),
+        match &self.holder {
+            Holder::Blocking(lease) => lease.fence(),
+            Holder::Background(lease) => lease.fence(),
         }
     }
 
     fn remaining(&self) -> Duration {
-        match self {
-            Self::Blocking(lease) => lease.remaining(),
-            Self::Background(lease) => lease.remaining(),
+        match &self.holder {
+            Holder::Blocking(lease) => lease.remaining(),
+            Holder::Background(lease) => lease.remaining(),
         }
     }
 
     fn is_valid(&self) -> bool {
-        match self {
-            Self::Blocking(lease) => lease.is_valid(),
-            Self::Background(lease) => lease.is_valid(),
+        match &self.holder {
+            Holder::Blocking(lease) => lease.is_valid(),
+            Holder::Background(lease) => lease.is_valid(),
         }
     }
 
     fn ensure(&self, margin: Duration) -> Result<(), Error> {
-        match self {
-            Self::Blocking(lease) => lease.ensure(margin),
-            Self::Background(lease) => lease.ensure(margin),
+        match &self.holder {
+            Holder::Blocking(lease) => lease.ensure(margin),
+            Holder::Background(lease) => lease.ensure(margin),
         }
     }
 
     fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        match self {
-            Self::Blocking(lease) => lease.extend(ttl),
-            Self::Background(lease) => runtime::wait_for(lease.extend(ttl)),
+        match &self.holder {
+            Holder::Blocking(lease) => lease.extend(ttl),
+            Holder::Background(lease) => runtime::wait_for(lease.extend(ttl)),
         }
     }
 
     fn release(&self) -> Result<(), Error> {
-        match self {
-            Self::Blocking(lease) => lease.release(),
-            Self::Background(lease) => runtime::wait_for(lease.release()),
+        match &self.holder {
+            Holder::Blocking(lease) => lease.release(),
+            Holder::Background(lease) => runtime::wait_for(lease.release()),
         }
     }
 
     async fn extend_in_background(self: Arc<Self>, ttl: Duration) -> Result<(), Error> {
-        match &*self {
-            Self::Background(lease) => lease.extend(ttl).await,
-            Self::Blocking(_) => runtime::on_a_thread(move || self.extend(ttl)).await,
+        match &self.holder {
+            Holder::Background(lease) => lease.extend(ttl).await,
+            Holder::Blocking(_) => runtime::on_a_thread(move || self.extend(ttl)).await,
         }
-    }
-
-    /// Releases it with nobody waiting for it to be done.
-    pub(crate) fn abandon(self: Arc<Self>) {
-        // If this fails the lease ends with its TTL, like that of a holder that died.
-        runtime::spawn(self.release_in_background());
     }
 
     async fn release_in_background(self: Arc<Self>) -> Result<(), Error> {
-        match &*self {
-            Self::Background(lease) => lease.release().await,
-            Self::Blocking(_) => runtime::on_a_thread(move || self.release()).await,
+        match &self.holder {
+            Holder::Background(lease) => lease.release().await,
+            Holder::Blocking(_) => runtime::on_a_thread(move || self.release()).await,
         }
+    }
+
+    /// Releases it with nobody waiting for it to be done. If that fails it ends with its TTL, like that of a holder that died.
+    pub(crate) fn abandon(self: Arc<Self>) {
+        runtime::spawn(runtime::on_a_thread(move || match &self.holder {
+            // Nobody is there to be told how it went.
+            Holder::Blocking(lease) => drop(lease.abandon()),
+            Holder::Background(lease) => lease.release_in_background(),
+        }));
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::completion::{Outcome, submit};
-use crate::error::CallError;
-use crate::lease::Lease;
+use crate::completion::{AtClose, Outcome, submit};
+use crate::error::{CallError, about};
+use crate::lease::{Holder, Lease};
 use crate::{argument, registry};
 
 /// Says whether a lock could have this key and TTL, without any I/O.
@@ -13,7 +13,7 @@ use crate::{argument, registry};
 /// Fails with `invalid_argument`.
 #[uniffi::export]
 pub fn check_lock(key: &[u8], ttl_us: i64) -> Result<(), CallError> {
-    argument::check_lease_ttl(key, ttl_us)
+    Ok(argument::check_lease_ttl(key, ttl_us)?)
 }
 
 /// Tries once to take a lock and gives the lease's id, to be freed with `lease_free`.
@@ -54,10 +54,13 @@ pub fn submit_lock_acquire_as(
 }
 
 pub(crate) fn acquire(client: u64, key: &[u8], ttl_us: i64) -> Result<Arc<Lease>, CallError> {
-    let ttl = argument::ttl(ttl_us)?;
-    let here = registry::client(client)?.here();
-    let lease = here.blocking()?.lock(key, ttl)?.acquire(Duration::ZERO)?;
-    Ok(Arc::new(Lease::Blocking(lease)))
+    let call = || {
+        let ttl = argument::ttl(ttl_us)?;
+        let here = registry::client(client)?;
+        here.blocking()?.lock(key, ttl)?.acquire(Duration::ZERO)
+    };
+    let lease = call().map_err(about(key))?;
+    Ok(Lease::new(key, Holder::Blocking(lease)))
 }
 
 fn submit_acquire(
@@ -69,16 +72,19 @@ fn submit_acquire(
     wait_us: i64,
 ) -> Result<(), CallError> {
     argument::check_lease_ttl(key, ttl_us)?;
-    let (ttl, wait) = (argument::ttl(ttl_us)?, argument::wait(wait_us)?);
-    let key = key.to_vec();
-    submit(client, ticket, move |here| async move {
-        let lease = here
-            .background()
-            .await?
-            .lock(key, ttl)?
-            .acquire(wait)
-            .await?;
-        let lease = Arc::new(Lease::Background(lease));
-        Ok(Outcome::Lease(lease, lease_id))
-    })
+    let ttl = argument::ttl(ttl_us)?;
+    let wait = argument::wait(wait_us).map_err(about(key))?;
+    let key: Arc<[u8]> = key.into();
+    let about = Arc::clone(&key);
+    submit(
+        client,
+        ticket,
+        about,
+        AtClose::Ends,
+        move |here| async move {
+            let lock = here.background().await?.lock(&key, ttl)?;
+            let lease = Lease::new(key, Holder::Background(lock.acquire(wait).await?));
+            Ok(Outcome::Lease(lease, lease_id))
+        },
+    )
 }

@@ -22,7 +22,7 @@ pub struct MemoryKey {
 /// Whether the client's server is in memory. Fails with `closed`.
 #[uniffi::export]
 pub fn client_has_memory(client: u64) -> Result<bool, CallError> {
-    Ok(registry::client(client)?.has_memory())
+    Ok(registry::client(client)?.has_memory)
 }
 
 /// Lets that many microseconds pass, rounded up to milliseconds. Fails with `invalid_argument` if negative or over 10 years.
@@ -89,9 +89,9 @@ pub fn memory_forget_scripts(client: u64) -> Result<(), CallError> {
 }
 
 fn memory(client: u64) -> Result<Memory, CallError> {
-    let client = registry::client(client)?;
-    let memory = if client.has_memory() {
-        client.here().blocking()?.memory()
+    let here = registry::client(client)?;
+    let memory = if here.has_memory {
+        here.blocking()?.memory()
     } else {
         None
     };

@@ -6,8 +6,10 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use crate::client::Client;
-use crate::error::{CallError, closed, forked};
+use tallylock::Error;
+
+use crate::client::{Client, Here};
+use crate::error::{closed, forked};
 use crate::fork::{PerProcess, Resident};
 use crate::lease::Lease;
 
@@ -34,21 +36,29 @@ pub(crate) fn add_client(client: Client) -> u64 {
     id
 }
 
-pub(crate) fn client(id: u64) -> Result<Arc<Client>, CallError> {
+/// What a client has in this process, or `closed`.
+pub(crate) fn client(id: u64) -> Result<Arc<Resident<Here>>, Error> {
+    client_until_forgotten(id).and_then(|here| {
+        here.completions.check_open()?;
+        Ok(here)
+    })
+}
+
+/// The same while a client that is closed has results to be taken.
+pub(crate) fn client_until_forgotten(id: u64) -> Result<Arc<Resident<Here>>, Error> {
     CLIENTS
         .load()
         .get(&id)
-        .map(Arc::clone)
+        .map(|client| client.here())
         .ok_or_else(|| closed("client"))
 }
 
-pub(crate) fn remove_client(id: u64) -> Option<Arc<Client>> {
-    let before = CLIENTS.rcu(|clients| {
+pub(crate) fn forget_client(id: u64) {
+    CLIENTS.rcu(|clients| {
         let mut clients = BTreeMap::clone(clients);
         clients.remove(&id);
         clients
     });
-    before.get(&id).map(Arc::clone)
 }
 
 /// Keeps a lease under the id that its owner chose, or under a new one.
@@ -59,7 +69,7 @@ pub(crate) fn add_lease(lease: Arc<Lease>, chosen: Option<u64>) -> u64 {
 }
 
 /// A lease of this process or, to be answered with `lost` and the reason `forked`, of one that forked it.
-pub(crate) fn lease(id: u64) -> Result<Arc<Lease>, CallError> {
+pub(crate) fn lease(id: u64) -> Result<Arc<Lease>, Error> {
     let leases = own_leases();
     if let Some(lease) = leases.held().get(&id) {
         return Ok(Arc::clone(lease));

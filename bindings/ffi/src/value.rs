@@ -1,11 +1,12 @@
 //! Values: texts of any bytes that are changed only where they already are.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use tallylock::{Error, Value, blocking};
 
-use crate::completion::{Outcome, submit};
-use crate::error::CallError;
+use crate::completion::{AtClose, Outcome, submit};
+use crate::error::{CallError, about};
 use crate::{argument, registry};
 
 /// Says whether a value could have this key, without any I/O.
@@ -13,7 +14,7 @@ use crate::{argument, registry};
 /// Fails with `invalid_argument`.
 #[uniffi::export]
 pub fn check_value(key: &[u8]) -> Result<(), CallError> {
-    argument::check_key(key)
+    Ok(argument::check_key(key)?)
 }
 
 /// Reads a value, or nothing if there is none.
@@ -35,14 +36,14 @@ pub fn value_replace_if_present(
     value: &[u8],
     ttl_us: i64,
 ) -> Result<bool, CallError> {
-    let ttl = argument::ttl(ttl_us)?;
+    let ttl = argument::ttl(ttl_us).map_err(about(key))?;
     with_value(client, key, |found| found.replace_if_present(value, ttl))
 }
 
 /// Sets the TTL of a value if it is there; says whether it was. Fails like `value_replace_if_present`.
 #[uniffi::export]
 pub fn value_touch(client: u64, key: &[u8], ttl_us: i64) -> Result<bool, CallError> {
-    let ttl = argument::ttl(ttl_us)?;
+    let ttl = argument::ttl(ttl_us).map_err(about(key))?;
     with_value(client, key, |found| found.touch(ttl))
 }
 
@@ -55,7 +56,7 @@ pub fn value_compare_and_set(
     value: &[u8],
     ttl_us: i64,
 ) -> Result<bool, CallError> {
-    let ttl = argument::ttl(ttl_us)?;
+    let ttl = argument::ttl(ttl_us).map_err(about(key))?;
     with_value(client, key, |found| {
         found.compare_and_set(expected, value, ttl)
     })
@@ -78,7 +79,7 @@ pub fn submit_value_replace_if_present(
     value: &[u8],
     ttl_us: i64,
 ) -> Result<(), CallError> {
-    let (value, ttl) = (value.to_vec(), argument::ttl(ttl_us)?);
+    let (value, ttl) = (value.to_vec(), argument::ttl(ttl_us).map_err(about(key))?);
     submit_with_value(client, ticket, key, move |found| async move {
         Ok(Outcome::Truth(found.replace_if_present(value, ttl).await?))
     })
@@ -92,7 +93,7 @@ pub fn submit_value_touch(
     key: &[u8],
     ttl_us: i64,
 ) -> Result<(), CallError> {
-    let ttl = argument::ttl(ttl_us)?;
+    let ttl = argument::ttl(ttl_us).map_err(about(key))?;
     submit_with_value(client, ticket, key, move |found| async move {
         Ok(Outcome::Truth(found.touch(ttl).await?))
     })
@@ -108,7 +109,11 @@ pub fn submit_value_compare_and_set(
     value: &[u8],
     ttl_us: i64,
 ) -> Result<(), CallError> {
-    let (expected, value, ttl) = (expected.to_vec(), value.to_vec(), argument::ttl(ttl_us)?);
+    let (expected, value, ttl) = (
+        expected.to_vec(),
+        value.to_vec(),
+        argument::ttl(ttl_us).map_err(about(key))?,
+    );
     submit_with_value(client, ticket, key, move |found| async move {
         Ok(Outcome::Truth(
             found.compare_and_set(expected, value, ttl).await?,
@@ -122,8 +127,8 @@ fn with_value<T>(
     key: &[u8],
     verb: impl FnOnce(blocking::Value) -> Result<T, Error>,
 ) -> Result<T, CallError> {
-    let here = registry::client(client)?.here();
-    Ok(verb(here.blocking()?.value(key)?)?)
+    let call = || verb(registry::client(client)?.blocking()?.value(key)?);
+    Ok(call().map_err(about(key))?)
 }
 
 /// Runs a verb in the background.
@@ -137,9 +142,13 @@ where
     F: Future<Output = Result<Outcome, Error>> + Send + 'static,
 {
     argument::check_key(key)?;
-    let key = key.to_vec();
-    submit(client, ticket, move |here| async move {
-        let value = here.background().await?.value(key)?;
-        Ok(verb(value).await?)
-    })
+    let key: Arc<[u8]> = key.into();
+    let about = Arc::clone(&key);
+    submit(
+        client,
+        ticket,
+        about,
+        AtClose::RunsOn,
+        move |here| async move { verb(here.background().await?.value(key)?).await },
+    )
 }

@@ -11,10 +11,14 @@ use tallylock_ffi::completion::{
 };
 use tallylock_ffi::counter::{check_counter, counter_add, submit_counter_add, submit_counter_read};
 use tallylock_ffi::error::CallError;
-use tallylock_ffi::lease::{lease_abandon, lease_fence, lease_free, lease_release, leases_count};
+use tallylock_ffi::lease::{
+    lease_abandon, lease_ensure, lease_extend, lease_fence, lease_free, lease_release,
+    leases_count, submit_lease_extend, submit_lease_release,
+};
 use tallylock_ffi::lock::{lock_acquire, submit_lock_acquire};
 use tallylock_ffi::memory::{memory_keys, memory_put};
 use tallylock_ffi::packed::{packed_counter_add, packed_leases_free, packed_lock_acquire};
+use tallylock_ffi::value::value_touch;
 
 const KEY: &[u8] = b"session:42:billableSecondsPending";
 const MINUTE: i64 = 60_000_000;
@@ -31,6 +35,16 @@ fn code<T: std::fmt::Debug>(result: Result<T, CallError>) -> String {
 
 fn record(ticket: u64, kind: u8, payload: &[u8]) -> Vec<u8> {
     [&ticket.to_le_bytes(), [kind].as_slice(), payload].concat()
+}
+
+/// How the record of an error `closed` about this key begins.
+fn record_of_closed(ticket: u64, key: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(key.len()).unwrap().to_le_bytes();
+    record(
+        ticket,
+        5,
+        &[b"\x06\0\0\0closed\0\0\0\0".as_slice(), &length, key].concat(),
+    )
 }
 
 fn packed(client: u64, rest: &[u8]) -> Vec<u8> {
@@ -122,18 +136,26 @@ fn the_bell_rings_once_until_the_queue_is_taken() {
     let descriptor = completions_socket(client).unwrap();
     // SAFETY: the descriptor was made for this test, which owns it.
     let mut bell = UnixStream::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
-    for ticket in 1..=3 {
-        submit_counter_add(client, ticket, KEY, MINUTE, true, 1).unwrap();
+    bell.set_nonblocking(false).unwrap();
+    bell.set_read_timeout(Some(Duration::from_millis(PATIENCE)))
+        .unwrap();
+    let mut await_ring = || bell.read_exact(&mut [0]).unwrap();
+    let add = |ticket| submit_counter_add(client, ticket, KEY, MINUTE, true, 1).unwrap();
+    add(1);
+    await_ring();
+    for ticket in 2..=3 {
+        add(ticket);
+        // The first result is still in the queue.
+        assert!(!ticket_wait(client, ticket, PATIENCE).unwrap().is_empty());
     }
-    let mut records = Vec::new();
-    while records.len() < 3 * 17 {
-        records.extend(completions_wait(client, PATIENCE).unwrap());
-    }
+    assert!(!completions_take(client).unwrap().is_empty());
+    add(4);
+    await_ring();
+    completions_take(client).unwrap();
     close(client);
     let mut rings = Vec::new();
-    bell.set_nonblocking(false).unwrap();
     bell.read_to_end(&mut rings).unwrap();
-    assert!((1..=3).contains(&rings.len()), "{rings:?}");
+    assert!(rings.is_empty(), "{} too many", rings.len());
 }
 
 #[test]
@@ -147,7 +169,7 @@ fn a_ticket_that_is_given_up_leaves_no_lock() {
                 std::thread::yield_now();
             }
         }
-        cancel(client, ticket).unwrap();
+        cancel(client, ticket);
         await_gone(client, b"lock");
         assert!(completions_take(client).unwrap().is_empty());
     }
@@ -200,6 +222,109 @@ fn a_freed_lease_is_not_released() {
     lease_free(lease);
     assert!(is_there(client, b"lock"));
     assert_eq!(code(lock_acquire(client, b"lock", MINUTE)), "busy");
+}
+
+#[test]
+fn calls_under_way_at_the_closing_run_to_their_end() {
+    let other = connect("memory://run-on".into(), None, None, false).unwrap();
+    let client = connect("memory://run-on".into(), None, None, false).unwrap();
+    for ticket in 1..=200 {
+        submit_counter_add(client, ticket, KEY, MINUTE, true, 1).unwrap();
+    }
+    close(client);
+    assert_eq!(
+        code(submit_counter_add(client, 201, KEY, MINUTE, true, 1)),
+        "closed"
+    );
+    let mut records = Vec::new();
+    while records.len() < 200 * 17 {
+        records.extend(completions_wait(client, PATIENCE).unwrap());
+    }
+    let kinds: Vec<u8> = records.chunks(17).map(|record| record[8]).collect();
+    assert_eq!(kinds, [1; 200], "each is told the total that it made");
+    assert_eq!(counter_add(other, KEY, MINUTE, true, 0).unwrap(), 200);
+    assert_eq!(code(completions_wait(client, PATIENCE)), "closed");
+}
+
+#[test]
+fn acquires_under_way_at_the_closing_leave_no_lock() {
+    let other = connect("memory://ended".into(), None, None, false).unwrap();
+    for round in 0..50 {
+        let client = connect("memory://ended".into(), None, None, false).unwrap();
+        submit_lock_acquire(client, 1, b"lock", MINUTE, 0).unwrap();
+        if round % 2 == 0 {
+            // Granted already, but nobody has seen it.
+            while !is_there(other, b"lock") {
+                std::thread::yield_now();
+            }
+        }
+        close(client);
+        let record = ticket_wait(client, 1, PATIENCE).unwrap();
+        assert!(
+            record.starts_with(&record_of_closed(1, b"lock")),
+            "{record:?}"
+        );
+        await_gone(other, b"lock");
+    }
+}
+
+#[test]
+fn a_lease_is_abandoned_after_the_closing_too() {
+    let other = connect("memory://abandoned".into(), None, None, false).unwrap();
+    let client = connect("memory://abandoned".into(), None, None, false).unwrap();
+    let at_once = lock_acquire(client, b"lock", MINUTE).unwrap();
+    submit_lock_acquire(client, 1, b"other", MINUTE, 0).unwrap();
+    let record = ticket_wait(client, 1, PATIENCE).unwrap();
+    let waited = u64::from_le_bytes(record[9..].try_into().unwrap());
+    close(client);
+    for (lease, key) in [(at_once, "lock"), (waited, "other")] {
+        let CallError::Failed {
+            code, key: about, ..
+        } = lease_release(lease).unwrap_err();
+        assert_eq!((code.as_str(), about.as_deref()), ("closed", Some(key)));
+        assert!(is_there(other, key.as_bytes()));
+        lease_abandon(lease);
+        await_gone(other, key.as_bytes());
+    }
+}
+
+#[test]
+fn a_refusal_names_the_key() {
+    let client = memory();
+    let lease = lock_acquire(client, b"lock", MINUTE).unwrap();
+    let refused = [
+        counter_add(client, b"lock", 0, false, 1).map(drop),
+        submit_counter_read(client, 1, b"lock", 0),
+        value_touch(client, b"lock", 0).map(drop),
+        lock_acquire(client, b"lock", 0).map(drop),
+        submit_lock_acquire(client, 1, b"lock", MINUTE, -1),
+        lease_ensure(lease, -1),
+        lease_extend(lease, 0),
+        submit_lease_extend(client, 1, lease, 0),
+    ];
+    close(client);
+    let closed = [
+        counter_add(client, b"lock", MINUTE, false, 1).map(drop),
+        submit_counter_read(client, 1, b"lock", MINUTE),
+        value_touch(client, b"lock", MINUTE).map(drop),
+        lock_acquire(client, b"lock", MINUTE).map(drop),
+        submit_lock_acquire(client, 1, b"lock", MINUTE, 0),
+        lease_extend(lease, MINUTE),
+        submit_lease_release(client, 1, lease),
+    ];
+    for (expected, results) in [
+        ("invalid_argument", refused.as_slice()),
+        ("closed", closed.as_slice()),
+    ] {
+        for (place, result) in results.iter().enumerate() {
+            let CallError::Failed { code, key, .. } = result.clone().unwrap_err();
+            assert_eq!(
+                (code.as_str(), key.as_deref()),
+                (expected, Some("lock")),
+                "{place}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -169,21 +169,58 @@ def test_a_client_of_another_loop_is_refused() -> None:
     loop = asyncio.new_event_loop()
     client = loop.run_until_complete(connect())
     asyncio.run(use(client))
-    client.close()
+    loop.run_until_complete(client.close())
     loop.run_until_complete(asyncio.sleep(0.01))
     loop.close()
 
 
-def test_closing_ends_calls_under_way(server: Server) -> None:
+def test_closing_lets_calls_under_way_run_to_their_end(server: Server, proxy: FaultProxy) -> None:
     async def main() -> None:
-        async with connected(server.url) as client:
-            holder = tallylock.connect(server.url).lock("l", ttl=TTL).acquire()
-            task = asyncio.create_task(client.lock("l", ttl=TTL).acquire(wait=timedelta(minutes=1)))
-            await asyncio.sleep(0.05)
-            client.close()
+        async with connected(proxy.url) as client:
+            counter = client.counter("invoice:42", ttl=TTL)
+            assert await counter.add(1) == 1
+            proxy.do("hold-matching invoice:42")
+            adding = asyncio.create_task(counter.add(1))
+            await asyncio.to_thread(proxy.do, "await-held 1")
+            assert server.plain.get("invoice:42") == b"2"
+            closing = asyncio.create_task(client.close())
+            await asyncio.sleep(0)
             with pytest.raises(tallylock.ClosedError):
-                await task
-            holder.release()
+                await counter.add(1)
+            assert not closing.done()
+            proxy.do("go")
+            await closing
+            assert adding.result() == 2
+
+    asyncio.run(main())
+
+
+def test_closing_ends_acquires_under_way_and_leaves_no_lock(server: Server, proxy: FaultProxy) -> None:
+    async def main() -> None:
+        async with connected(proxy.url) as client:
+            await (await client.lock("warm", ttl=TTL).acquire()).release()
+            proxy.do("hold-matching invoice:42")
+            acquiring = asyncio.create_task(client.lock("invoice:42", ttl=TTL).acquire(wait=timedelta(minutes=1)))
+            await asyncio.to_thread(proxy.do, "await-held 1")
+            assert server.plain.exists("invoice:42")
+            await client.close()
+            with pytest.raises(tallylock.ClosedError) as caught:
+                await acquiring
+            assert caught.value.key == "invoice:42"
+            proxy.do("go")
+            assert await is_freed(server, "invoice:42")
+
+    asyncio.run(main())
+
+
+def test_closing_many_calls_gives_each_its_answer() -> None:
+    async def main() -> None:
+        async with connected("memory://") as client:
+            counter = client.counter("c", ttl=TTL)
+            tasks = [asyncio.create_task(counter.add(1)) for _ in range(200)]
+            await asyncio.sleep(0)
+            await client.close()
+            assert sorted(await asyncio.gather(*tasks)) == list(range(1, 201))
 
     asyncio.run(main())
 

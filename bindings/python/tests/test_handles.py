@@ -51,6 +51,19 @@ def test_closing_ends_a_wait(server: Server) -> None:
     holder.release()
 
 
+def test_closing_ends_the_connections_of_leases_that_are_held(face: Face, server: Server) -> None:
+    client = face.connect(server.url)
+    lease = client.lock("l", ttl=TTL).acquire(wait=timedelta(seconds=1))
+    client.close()
+    deadline = time.monotonic() + 20
+    while any(each["name"] == "tallylock" for each in server.plain.client_list()):
+        assert time.monotonic() < deadline, "a connection is still there"
+    with pytest.raises(tallylock.ClosedError) as caught:
+        lease.release()
+    assert caught.value.key == "l"
+    assert server.plain.exists("l")
+
+
 def test_a_forgotten_lease_is_freed_but_not_released(face: Face, server: Server) -> None:
     client = face.connect(server.url)
     before = leases_count()

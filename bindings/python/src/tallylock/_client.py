@@ -32,8 +32,7 @@ def connect(
 
     Raises:
         InvalidArgumentError: if an argument is wrong; nothing was sent.
-        UnavailableError: if the server can't be reached.
-        CallTimeoutError: if it is silent.
+        UnavailableError: if the server can't be reached, or is silent until the time-out.
         ForbiddenError: if it wants another user or password.
 
     """
@@ -78,8 +77,7 @@ class Client:
 
         Args:
             key: its key, used as given; text is sent in UTF-8.
-            ttl: how long a lease lasts that isn't extended: more than 2 ms and the drift of clocks (a hundredth of it),
-                up to 10 years, rounded up to whole milliseconds.
+            ttl: how long a lease lasts that isn't extended: 3 ms to 10 years, rounded up to whole milliseconds.
 
         Raises:
             InvalidArgumentError: if one of them is wrong.
@@ -98,7 +96,11 @@ class Client:
         return self._session.memory()
 
     def close(self) -> None:
-        """Close the connections, touching no data: every later call raises ClosedError."""
+        """Close the client, touching no data.
+
+        Every later call raises ClosedError, and so does an acquire that another thread waits for, which leaves no lock
+        behind. Other calls of other threads run to their end.
+        """
         self._session.close()
 
     def __enter__(self) -> "Client":

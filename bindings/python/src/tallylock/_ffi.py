@@ -84,7 +84,7 @@ leases_count: Callable[[], int] = _native.leases_count
 submit_lease_extend: Callable[[int, int, int, int], None] = _native.submit_lease_extend
 submit_lease_release: Callable[[int, int, int], None] = _native.submit_lease_release
 
-# Results of calls in the background, as packed records.
+# Results of calls in the background, as packed records; there are some until a closed client's last was taken.
 completions_socket: Callable[[int], int] = _native.completions_socket
 completions_take: Callable[[int], bytes] = _native.completions_take
 ticket_wait: Callable[[int, int, int], bytes] = _native.ticket_wait

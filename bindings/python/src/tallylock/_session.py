@@ -24,7 +24,7 @@ class Session:
         self._finalizer.atexit = False
 
     def close(self) -> None:
-        """Close the client; again is harmless. Its connections end with the last lease that is not forgotten."""
+        """Close the client; again is harmless. Its connections end with the last call under way."""
         free_forgotten()
         self._finalizer()
 

@@ -10,7 +10,7 @@ from tallylock import _ffi
 from tallylock._ids import next_ticket
 from tallylock._outcomes import Outcome, unpack
 from tallylock._session import Session
-from tallylock.errors import ClosedError, TallylockError, translated
+from tallylock.errors import TallylockError, translated
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -19,7 +19,7 @@ class Calls:
     """Submits calls of one client and awaits them on the event loop in which this was made.
 
     The native library rings a socket when its queue of results gets its first; one reading of the socket brings all
-    that are there. Closing the session ends the ringing, and so takes the socket off the loop.
+    that are there. The last result after the closing ends the ringing, and so takes the socket off the loop.
     """
 
     __slots__ = ("__weakref__", "_loop", "_waiting", "session")
@@ -30,7 +30,7 @@ class Calls:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         bell = socket.socket(fileno=_ffi.completions_socket(session.client_id))
-        self._loop.add_reader(bell, _rung, weakref.ref(self), bell, self._loop)
+        self._loop.add_reader(bell, _rung, weakref.ref(self), session.client_id, bell, self._loop)
 
     async def call(
         self,
@@ -49,7 +49,7 @@ class Calls:
         except _ffi.CallError as error:
             raise translated(error) from None
         except asyncio.CancelledError:
-            self._give_up(ticket)
+            _ffi.cancel(client_id, ticket)
             raise
         finally:
             self._waiting.pop(ticket, None)
@@ -57,21 +57,14 @@ class Calls:
             raise outcome
         return outcome
 
-    def close(self) -> None:
-        """Close the session: every call under way ends with ClosedError."""
+    async def close(self) -> None:
+        """Close the session, and wait until the calls under way have ended."""
         self.session.close()
-        for future in self._waiting.values():
-            if not future.done():
-                message = "closed: the client was closed meanwhile; make a new client"
-                future.set_result(ClosedError(message, code="closed"))
+        if self._waiting:
+            await asyncio.wait(list(self._waiting.values()))
 
-    def take(self) -> None:
-        """Bring the results that are there to those who wait for them."""
-        try:
-            records = _ffi.completions_take(self.session.client_id)
-        except _ffi.CallError:
-            # Closed since the bell rang: closing has answered everyone.
-            return
+    def bring(self, records: bytes) -> None:
+        """Bring results to those who wait for them."""
         for ticket, outcome in unpack(records):
             future = self._waiting.get(ticket)
             if future is not None and not future.done():
@@ -83,20 +76,18 @@ class Calls:
             raise RuntimeError(message)
         return self._loop.create_future()
 
-    def _give_up(self, ticket: int) -> None:
-        try:
-            _ffi.cancel(self.session.client_id, ticket)
-        except _ffi.CallError:
-            # Closed meanwhile: that has given up everything.
-            return
 
-
-def _rung(calls: weakref.ref[Calls], bell: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+def _rung(calls: weakref.ref[Calls], client_id: int, bell: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
     # The end of the stream means that the client was closed, by its owner or because it was forgotten.
-    rings = bell.recv(4096)
-    alive = calls()
-    if not rings:
+    if not bell.recv(4096):
         loop.remove_reader(bell)
         bell.close()
-    elif alive is not None:
-        alive.take()
+        return
+    try:
+        records = _ffi.completions_take(client_id)
+    except _ffi.CallError:
+        # Closed, and the last result was taken since the bell rang.
+        return
+    # Taken also where nobody is left to be told: the ringing ends with the last.
+    if (alive := calls()) is not None:
+        alive.bring(records)

@@ -34,8 +34,7 @@ async def connect(
 
     Raises:
         InvalidArgumentError: if an argument is wrong; nothing was sent.
-        UnavailableError: if the server can't be reached.
-        CallTimeoutError: if it is silent.
+        UnavailableError: if the server can't be reached, or is silent until the time-out.
         ForbiddenError: if it wants another user or password.
 
     """
@@ -43,7 +42,7 @@ async def connect(
     try:
         await calls.call(_ffi.submit_connect)
     except BaseException:
-        calls.close()
+        calls.session.close()
         raise
     return Client(calls)
 
@@ -86,8 +85,7 @@ class Client:
 
         Args:
             key: its key, used as given; text is sent in UTF-8.
-            ttl: how long a lease lasts that isn't extended: more than 2 ms and the drift of clocks (a hundredth of it),
-                up to 10 years, rounded up to whole milliseconds.
+            ttl: how long a lease lasts that isn't extended: 3 ms to 10 years, rounded up to whole milliseconds.
 
         Raises:
             InvalidArgumentError: if one of them is wrong.
@@ -105,9 +103,13 @@ class Client:
         """The test face of a client of `memory://`; None for any other."""
         return self._calls.session.memory()
 
-    def close(self) -> None:
-        """Close the connections, touching no data: every call under way or later raises ClosedError."""
-        self._calls.close()
+    async def close(self) -> None:
+        """Close the client, touching no data, and wait until the calls under way have ended.
+
+        Every later call raises ClosedError, and so does an acquire under way, which leaves no lock behind. Other calls
+        under way run to their end, bounded by the client's time-out.
+        """
+        await self._calls.close()
 
     async def __aenter__(self) -> "Client":
         """Return the client."""
@@ -120,4 +122,4 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         """Close the client."""
-        self.close()
+        await self.close()

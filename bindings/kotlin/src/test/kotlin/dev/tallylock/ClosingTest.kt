@@ -39,18 +39,60 @@ class ClosingTest {
         assertEquals("of another library", server.bystander.get(KEY))
     }
 
+    @ParameterizedTest
+    @EnumSource
+    fun aCallUnderWayRunsToItsEnd(face: Face) {
+        val server = TestServer.empty(ServerKind.Valkey)
+        FaultProxy(server).use { proxy ->
+            runBlocking(Dispatchers.Default) {
+                val client = face.connect(proxy.url, timeout = 1.minutes)
+                val counter = client.counter(KEY, 15.minutes)
+                assertEquals(1, counter.add(1))
+                proxy.holdMatching(KEY)
+                val adding = async { counter.add(1) }
+                proxy.awaitHeld(1)
+                assertEquals("2", server.bystander.get(KEY), "the server has added it")
+                client.close()
+                assertClosed { counter.add(1) }
+                proxy.go()
+                assertEquals(2, adding.await())
+            }
+            // It took its connections with it.
+            eventually { connections(server) == 0 }
+        }
+    }
+
     @Test
-    fun aCallUnderWayEndsAsClosed() {
+    fun anAcquireUnderWayEndsAsClosedAndLeavesNoLock() {
         val server = TestServer.empty(ServerKind.Valkey)
         FaultProxy(server).use { proxy ->
             runBlocking(Dispatchers.Default) {
                 val client = Tallylock.connect(proxy.url, timeout = 1.minutes)
+                client.lock(KEY, 10.minutes).acquire().release()
                 proxy.holdMatching(KEY)
-                val adding = async { runCatching { client.counter(KEY, 15.minutes).add(1) } }
+                val acquiring = async { runCatching { client.lock(KEY, 10.minutes).acquire() } }
                 proxy.awaitHeld(1)
+                assertTrue(server.bystander.exists(KEY), "the server has granted it")
                 client.close()
-                assertClosed { adding.await().getOrThrow() }
+                assertClosed { acquiring.await().getOrThrow() }
+                proxy.go()
+                eventually { !server.bystander.exists(KEY) }
             }
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    fun closingEndsTheConnectionsOfLeasesThatAreHeld(face: Face) {
+        val server = TestServer.empty(ServerKind.Valkey)
+        runBlocking {
+            val client = face.connect(server.url)
+            val lease = client.lock(KEY, 10.minutes).acquire(wait = 1.seconds)
+            assertTrue(connections(server) > 0)
+            client.close()
+            eventually { connections(server) == 0 }
+            assertClosed { lease.release() }
+            assertTrue(server.bystander.exists(KEY))
         }
     }
 
@@ -112,6 +154,12 @@ class ClosingTest {
             System.gc()
             condition()
         }
+
+    private fun connections(server: TestServer): Int =
+        server.bystander
+            .clientList()
+            .lines()
+            .count { "name=tallylock" in it }
 
     private fun receivers(): Set<Thread> =
         Thread

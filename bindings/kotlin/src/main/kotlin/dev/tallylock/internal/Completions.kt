@@ -76,27 +76,21 @@ internal class Completions(private val client: ULong) {
     /** Gives a call up, unless its end came first. */
     private fun giveUp(ticket: Long): Boolean {
         waiting.remove(ticket) ?: return false
-        try {
-            cancel(client, ticket.toULong())
-        } catch (_: CallException) {
-            // The client is closed: that has given up all its calls.
-        }
+        cancel(client, ticket.toULong())
         return true
     }
 
-    /** Brings outcomes to their waiters until the client is closed, which then is the outcome of all others. */
+    /** Brings outcomes to their waiters until the client is closed and the last has come. */
     private fun receive() {
-        val last =
-            try {
-                receiveUntilClosed()
-            } catch (closed: CallException) {
-                Outcome.Failed(closed.toFailure())
-            } catch (broken: Throwable) {
-                // Nobody would hear of any outcome again: no further call may be let in.
-                close(client)
-                Outcome.Broken(broken)
-            }
-        waiting.keys.forEach { waiting.remove(it)?.end(last) }
+        try {
+            receiveUntilClosed()
+        } catch (_: CallException) {
+            // Closed: who waits still is about to be refused.
+        } catch (broken: Throwable) {
+            // Nobody would hear of any outcome again: no further call may be let in.
+            close(client)
+            waiting.keys.forEach { waiting.remove(it)?.end(Outcome.Broken(broken)) }
+        }
     }
 
     private fun receiveUntilClosed(): Nothing {

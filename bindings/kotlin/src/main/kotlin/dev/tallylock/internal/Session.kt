@@ -43,7 +43,7 @@ internal class Session private constructor(private val id: ULong) {
             Reference.reachabilityFence(this)
         }
 
-    /** Closes the client; what it has under way ends as `closed`. Touches no data. */
+    /** Closes the client; acquires under way end as `closed`, other calls run to their end. Touches no data. */
     fun close(): Unit = cleanable.clean()
 
     companion object {
