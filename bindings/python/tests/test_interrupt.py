@@ -6,6 +6,10 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from dis import opname
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -15,6 +19,7 @@ from servers import Server
 from tallylock import _ffi
 
 TTL = timedelta(seconds=30)
+PACKAGE = str(Path(tallylock.__file__).parent)
 WAITER = """
 import sys
 from datetime import timedelta
@@ -42,7 +47,7 @@ def stays_free(server: Server, key: str) -> bool:
 
 def is_freed(server: Server, key: str) -> bool:
     """Return whether a key is gone within a time in which everything that is undone is."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if not server.plain.exists(key):
             return True
@@ -61,7 +66,8 @@ def test_ctrl_c_ends_a_wait(server: Server) -> None:
         start = time.monotonic()
         waiter.send_signal(signal.SIGINT)
         assert waiter.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - start < 2
+        # Far from the minute that it would have waited; a machine that is busy elsewhere may stall for seconds.
+        assert time.monotonic() - start < 20
         holder.release()
         assert stays_free(server, "invoice:42")
         waiter.communicate("", timeout=10)
@@ -78,7 +84,7 @@ def is_waiting_for_another(server: Server) -> bool:
     return False
 
 
-@pytest.mark.parametrize("wait", [None, timedelta(seconds=5)], ids=["at once", "waiting"])
+@pytest.mark.parametrize("wait", [None, timedelta(seconds=20)], ids=["at once", "waiting"])
 def test_ctrl_c_just_after_the_grant_gives_it_back(
     server: Server, monkeypatch: pytest.MonkeyPatch, wait: timedelta | None
 ) -> None:
@@ -98,3 +104,65 @@ def test_ctrl_c_just_after_the_grant_gives_it_back(
         lock.acquire(wait=wait)
     assert is_freed(server, "invoice:42")
     assert leases_count() == before
+
+
+def test_ctrl_c_is_seen_though_the_client_was_closed_meanwhile(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    holder = tallylock.connect(server.url).lock("invoice:42", ttl=TTL).acquire()
+    client = tallylock.connect(server.url)
+
+    def close_and_interrupt(*_: object) -> bytes:
+        client.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_ffi, "ticket_wait", close_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        client.lock("invoice:42", ttl=TTL).acquire(wait=timedelta(minutes=1))
+    holder.release()
+    assert stays_free(server, "invoice:42")
+
+
+@pytest.mark.parametrize("wait", [None, timedelta(hours=1)], ids=["at once", "waiting"])
+def test_ctrl_c_at_any_point_of_an_acquire_leaves_no_lock(wait: timedelta | None) -> None:
+    client = tallylock.connect("memory://")
+    lock, memory = client.lock("invoice:42", ttl=TTL), client.memory
+    assert memory is not None
+    before = leases_count()
+    interrupted = 0
+    while interrupted_at(interrupted, lambda: lock.acquire(wait=wait)):
+        interrupted += 1
+        deadline = time.monotonic() + 20
+        while any(each.key == b"invoice:42" for each in memory.keys()):
+            assert time.monotonic() < deadline, f"the interruption at {interrupted} leaves a lock"
+            time.sleep(0.001)
+    assert interrupted > 20
+    assert [each.key for each in memory.keys() if each.key == b"invoice:42"] == [b"invoice:42"], "it ran to its end"
+    assert leases_count() == before
+
+
+def interrupted_at(place: int, call: Callable[[], object]) -> bool:
+    """Make a call and raise KeyboardInterrupt before its instruction at `place`; return whether it had that many."""
+    left = place
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace_opcodes = True
+        # Between the end of a block and the return no signal is looked for.
+        if event == "opcode" and not opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN"):
+            left -= 1
+            if left < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        # Kept until nothing is interrupted any more.
+        result = call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    del result
+    return False

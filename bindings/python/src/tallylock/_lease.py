@@ -53,7 +53,9 @@ class LeaseState:
 
     def __del__(self) -> None:
         """Have the id freed; what was not released ends with its TTL."""
-        forget_lease(self._lease_id)
+        # One whose making was interrupted has none.
+        if (lease_id := getattr(self, "_lease_id", None)) is not None:
+            forget_lease(lease_id)
 
 
 class Lease(LeaseState):

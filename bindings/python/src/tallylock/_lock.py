@@ -47,18 +47,20 @@ class Lock:
 
         """
         lease_id = next_lease()
+        # Made before there is anything to lose: an interruption finds it there, and its id is not freed too early.
+        lease = Lease(self._session, lease_id, self._ttl_us)
         try:
             if wait:
                 self._wait_for(lease_id, microseconds(wait))
             else:
                 _ffi.packed_lock_acquire(self._packed, lease_id)
+            return lease  # noqa: TRY300 - an interruption just before it is one of the acquire
         except _ffi.CallError as error:
             raise translated(error) from None
         except BaseException:
             # Interrupted, perhaps when it was granted already.
             _ffi.lease_abandon(lease_id)
             raise
-        return Lease(self._session, lease_id, self._ttl_us)
 
     def _wait_for(self, lease_id: int, wait_us: int) -> None:
         client_id, ticket = self._session.client_id, next_ticket()
@@ -66,9 +68,6 @@ class Lock:
             _ffi.submit_lock_acquire_as(client_id, ticket, lease_id, self._key, self._ttl_us, wait_us)
             while not (record := _ffi.ticket_wait(client_id, ticket, _SLICE_MILLIS)):
                 pass
-        except _ffi.CallError:
-            # Refused, or closed meanwhile: nothing is under way.
-            raise
         except BaseException:
             _ffi.cancel(client_id, ticket)
             raise
