@@ -85,7 +85,11 @@ class BillingJob:
         total = sum(drained.values())
         print(f"{self.name}: putting {total} seconds back into {len(drained)} counters", file=sys.stderr)
         for key, seconds in drained.items():
-            self._counter(key).add(seconds)
+            try:
+                self._counter(key).add(seconds)
+            except tallylock.TallylockError as error:
+                # The others can still be put back; this one is for people to look at.
+                print(f"{self.name}: putting {seconds} seconds back into {key} failed: {error}", file=sys.stderr)
 
 
 def slices(keys: Sequence[str], size: int) -> list[Sequence[str]]:
