@@ -14,7 +14,7 @@ class TallylockError(Exception):
         code: the word for the kind of error, the same in every language; there may be new ones, which have no class of
             their own and come as a plain TallylockError.
         key: the key that the call was about, as text, shortened if very long; None if it was about none.
-        reason: why a lease was lost (`expired`, `taken_over`, `forked`), for the code `lost` only.
+        reason: why a lease was lost (`expired`, `taken_over`, `unreachable`, `forked`), for the code `lost` only.
         applied: `maybe` if the call may have changed something, `no` if it has not.
     """
 
