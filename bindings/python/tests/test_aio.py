@@ -29,7 +29,7 @@ async def connected(url: str) -> AsyncIterator[aio.Client]:
 
 async def is_freed(server: Server, key: str) -> bool:
     """Return whether a key is gone within a time in which everything that is undone is."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if not server.plain.exists(key):
             return True
@@ -47,6 +47,17 @@ def test_many_calls_at_once_get_their_own_answers(server: Server) -> None:
     asyncio.run(main())
 
 
+async def time_of_an_acquire(client: aio.Client) -> float:
+    """Return how many seconds one takes on this machine: the middle of some."""
+    taken = []
+    for _ in range(51):
+        start = time.monotonic()
+        lease = await client.lock("measured", ttl=TTL).acquire(wait=timedelta(seconds=20))
+        taken.append(time.monotonic() - start)
+        await lease.release()
+    return sorted(taken)[25]
+
+
 def test_cancelling_at_random_points_leaves_no_lock_and_no_wrong_answer(server: Server) -> None:
     dice = random.Random(42)  # noqa: S311 - to be the same again
 
@@ -61,10 +72,11 @@ def test_cancelling_at_random_points_leaves_no_lock_and_no_wrong_answer(server: 
             over = asyncio.Event()
             counting = asyncio.create_task(count(client, over))
             outcomes = {"cancelled": 0, "granted": 0}
+            longest = 2 * await time_of_an_acquire(client)
             for number in range(300):
                 lock = client.lock(f"l{number % 3}", ttl=TTL)
-                task = asyncio.create_task(lock.acquire(wait=timedelta(seconds=5)))
-                await asyncio.sleep(dice.random() * 0.001)
+                task = asyncio.create_task(lock.acquire(wait=timedelta(seconds=20)))
+                await asyncio.sleep(dice.random() * longest)
                 task.cancel()
                 try:
                     lease = await task
@@ -77,7 +89,7 @@ def test_cancelling_at_random_points_leaves_no_lock_and_no_wrong_answer(server: 
             await counting
             for number in range(3):
                 assert await is_freed(server, f"l{number}")
-            assert outcomes["cancelled"] > 20, outcomes
+            assert min(outcomes.values()) > 20, outcomes
 
     before = leases_count()
     asyncio.run(main())
@@ -114,7 +126,7 @@ def test_cancelling_in_the_turn_of_the_grant_gives_it_back() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 20
             while any(each.key == b"invoice:42" for each in client.memory.keys()):
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.01)

@@ -49,21 +49,21 @@ def test_a_client_works_in_the_child_and_still_in_the_parent(server: Server) -> 
 def test_waiting_works_in_the_child_of_a_parent_that_has_waited(server: Server) -> None:
     client = tallylock.connect(server.url)
     lock = client.lock("invoice:42", ttl=TTL)
-    with lock.acquire(wait=timedelta(seconds=1)) as lease:
+    with lock.acquire(wait=timedelta(seconds=20)) as lease:
         fence = lease.fence
 
     def acquire() -> int:
-        with lock.acquire(wait=timedelta(seconds=5)) as lease:
+        with lock.acquire(wait=timedelta(seconds=20)) as lease:
             return lease.fence
 
     childs = in_a_child(acquire)
     assert isinstance(childs, int)
     assert childs > fence
-    with lock.acquire(wait=timedelta(seconds=5)) as lease:
+    with lock.acquire(wait=timedelta(seconds=20)) as lease:
         assert lease.fence > childs
 
 
-@pytest.mark.parametrize("wait", [None, timedelta(seconds=1)], ids=["at once", "waiting"])
+@pytest.mark.parametrize("wait", [None, timedelta(seconds=20)], ids=["at once", "waiting"])
 def test_a_lease_is_lost_in_the_child_and_its_exit_sends_nothing(server: Server, wait: timedelta | None) -> None:
     client = tallylock.connect(server.url)
     lease = client.lock("invoice:42", ttl=TTL).acquire(wait=wait)
@@ -94,9 +94,9 @@ def test_a_lease_is_lost_in_the_child_and_its_exit_sends_nothing(server: Server,
 def test_closing_and_forgetting_in_the_child_leaves_the_parent_alone(server: Server) -> None:
     client = tallylock.connect(server.url)
     lock = client.lock("invoice:42", ttl=TTL)
-    lock.acquire(wait=timedelta(seconds=1)).release()
+    lock.acquire(wait=timedelta(seconds=20)).release()
     in_a_child(client.close)
-    with lock.acquire(wait=timedelta(seconds=1)) as lease:
+    with lock.acquire(wait=timedelta(seconds=20)) as lease:
         assert lease.is_valid
     assert client.counter("c", ttl=TTL).add(1) == 1
 
@@ -110,7 +110,7 @@ def test_forks_while_other_threads_are_in_calls(server: Server) -> None:
         counter = client.counter(name, ttl=TTL)
         while not over.is_set():
             counter.add(1)
-            client.lock(name + ":lock", ttl=TTL).acquire(wait=timedelta(seconds=1)).release()
+            client.lock(name + ":lock", ttl=TTL).acquire(wait=timedelta(seconds=20)).release()
 
     threads = [threading.Thread(target=hammer, args=(f"hammer:{number}",)) for number in range(3)]
     for thread in threads:
@@ -119,7 +119,7 @@ def test_forks_while_other_threads_are_in_calls(server: Server) -> None:
         for number in range(1, 21):
 
             def use() -> int:
-                with lock.acquire(wait=timedelta(seconds=5)):
+                with lock.acquire(wait=timedelta(seconds=20)):
                     return client.counter("forks", ttl=TTL).add(1)
 
             assert in_a_child(use) == number

@@ -53,7 +53,7 @@ def test_closing_ends_a_wait(server: Server) -> None:
 
 def test_closing_ends_the_connections_of_leases_that_are_held(face: Face, server: Server) -> None:
     client = face.connect(server.url)
-    lease = client.lock("l", ttl=TTL).acquire(wait=timedelta(seconds=1))
+    lease = client.lock("l", ttl=TTL).acquire(wait=timedelta(seconds=20))
     client.close()
     deadline = time.monotonic() + 20
     while any(each["name"] == "tallylock" for each in server.plain.client_list()):
