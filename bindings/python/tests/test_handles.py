@@ -86,6 +86,10 @@ def test_a_handle_keeps_its_client(server: Server) -> None:
     counter = tallylock.connect(server.url).counter("c", ttl=TTL)
     gc.collect()
     assert counter.add(1) == 1
+    memory = tallylock.connect("memory://").memory
+    gc.collect()
+    assert memory is not None
+    assert memory.keys() == []
 
 
 def test_threads_share_a_client(server: Server) -> None:

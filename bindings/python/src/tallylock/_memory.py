@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from tallylock import _ffi
 from tallylock._arguments import Binary, content, from_microseconds, microseconds, optional_microseconds
 from tallylock.errors import translating
+
+if TYPE_CHECKING:
+    from tallylock._session import Session
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,12 @@ class Memory:
     ClosedError if the client is closed.
     """
 
-    __slots__ = ("_client_id",)
+    __slots__ = ("_client_id", "_session")
 
-    def __init__(self, client_id: int) -> None:
+    def __init__(self, session: "Session") -> None:
         """Make the test face; `client.memory` does this."""
-        self._client_id = client_id
+        self._session = session
+        self._client_id = session.client_id
 
     def advance(self, duration: timedelta) -> None:
         """Let `duration` pass, rounded up to whole milliseconds.

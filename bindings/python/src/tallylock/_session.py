@@ -36,7 +36,7 @@ class Session:
     def memory(self) -> Memory | None:
         """Return the test face if the server is in memory."""
         with translating():
-            return Memory(self.client_id) if _ffi.client_has_memory(self.client_id) else None
+            return Memory(self) if _ffi.client_has_memory(self.client_id) else None
 
 
 def connected(url: str, timeout: timedelta | None, owner: str | Literal[False] | None) -> Session:
