@@ -7,6 +7,7 @@ import dev.tallylock.internal.LockHandle
 import dev.tallylock.internal.Session
 import dev.tallylock.internal.ValueHandle
 import dev.tallylock.internal.toMicros
+import dev.tallylock.internal.toUtf8
 import kotlin.time.Duration
 import dev.tallylock.blocking.Client as BlockingClient
 
@@ -51,7 +52,7 @@ public class Client internal constructor(internal val session: Session) : AutoCl
         key: String,
         ttl: Duration,
         expiry: Expiry = Expiry.Sliding,
-    ): Counter = counter(key.encodeToByteArray(), ttl, expiry)
+    ): Counter = counter(key.toUtf8(), ttl, expiry)
 
     /** A counter under a key of any bytes; otherwise as for a text. */
     public fun counter(
@@ -67,7 +68,7 @@ public class Client internal constructor(internal val session: Session) : AutoCl
      * @return a handle
      * @throws InvalidArgumentException if the key is out of bounds; nothing is sent
      */
-    public fun value(key: String): Value = value(key.encodeToByteArray())
+    public fun value(key: String): Value = value(key.toUtf8())
 
     /** A value under a key of any bytes; otherwise as for a text. */
     public fun value(key: ByteArray): Value = Value(ValueHandle(session, key))
@@ -76,14 +77,14 @@ public class Client internal constructor(internal val session: Session) : AutoCl
      * A lock.
      *
      * @param key the key, used as given; its UTF-8 has 1 byte to 16 KiB
-     * @param ttl how long a lease lasts unless it is extended, 1 ms to 10 years, rounded up to milliseconds
+     * @param ttl how long a lease lasts unless it is extended, 3 ms to 10 years, rounded up to milliseconds
      * @return a handle; any number of leases may be acquired from it, one after the other
      * @throws InvalidArgumentException if key or TTL is out of bounds; nothing is sent
      */
     public fun lock(
         key: String,
         ttl: Duration,
-    ): Lock = lock(key.encodeToByteArray(), ttl)
+    ): Lock = lock(key.toUtf8(), ttl)
 
     /** A lock under a key of any bytes; otherwise as for a text. */
     public fun lock(
@@ -92,9 +93,10 @@ public class Client internal constructor(internal val session: Session) : AutoCl
     ): Lock = Lock(LockHandle(session, key, ttl.toMicros()))
 
     /**
-     * Closes the connection; touches no data, so that locks that are held stay until their TTL ends.
+     * Closes the client; touches no data, so that locks that are held stay until their TTL ends.
      *
-     * Calls under way and later ones end with [ClosedException]. Closing again does nothing.
+     * Later calls end with [ClosedException], and so do acquires under way, which leave no lock behind. Other calls under
+     * way run to their end; then the connection is closed. Closing again does nothing.
      */
     override fun close(): Unit = session.close()
 }

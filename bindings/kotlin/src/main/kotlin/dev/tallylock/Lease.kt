@@ -42,11 +42,11 @@ public class Lease internal constructor(private val handle: LeaseHandle) {
     /**
      * Gives the lease another [ttl] from now. Repeated by itself after a lost reply.
      *
-     * @param ttl 1 ms to 10 years, rounded up to milliseconds; the lock's own TTL if `null`
+     * @param ttl 3 ms to 10 years, rounded up to milliseconds; the lock's own TTL if `null`
      * @throws LostException if the lease is no longer ours
      * @throws InvalidArgumentException if [ttl] is out of bounds; nothing is sent
-     * @throws TallylockException as every call: `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`,
-     *   `unsupported`, `closed`
+     * @throws TallylockException as every call: `timeout`, `unavailable`, `outcome_unknown`, `read_only`,
+     *   `forbidden`, `unsupported`, `closed`
      */
     public suspend fun extend(ttl: Duration? = null) {
         val ttlMicros = ttl?.toMicros() ?: handle.ttlMicros
@@ -60,8 +60,8 @@ public class Lease internal constructor(private val handle: LeaseHandle) {
      * nothing once it has succeeded.
      *
      * @throws LostException if the lease was no longer ours; another's lock is not touched
-     * @throws TallylockException as every call: `wrong_type`, `timeout`, `unavailable`, `read_only`, `forbidden`,
-     *   `unsupported`, `closed`
+     * @throws TallylockException as every call: `timeout`, `unavailable`, `outcome_unknown`, `read_only`,
+     *   `forbidden`, `unsupported`, `closed`
      */
     public suspend fun release(): Unit =
         handle.session

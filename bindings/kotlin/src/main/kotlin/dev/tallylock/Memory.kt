@@ -10,6 +10,7 @@ import dev.tallylock.ffi.memoryRemove
 import dev.tallylock.internal.Session
 import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toNative
+import dev.tallylock.internal.toUtf8
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.microseconds
 
@@ -56,7 +57,7 @@ public class Memory internal constructor(private val session: Session) {
         key: String,
         value: String,
         ttl: Duration?,
-    ): Unit = put(key.encodeToByteArray(), value.encodeToByteArray(), ttl)
+    ): Unit = put(key.toUtf8(), value.toUtf8(), ttl)
 
     /**
      * Puts a key there that is no string, as another program would.
@@ -74,13 +75,13 @@ public class Memory internal constructor(private val session: Session) {
     public fun putOtherType(
         key: String,
         ttl: Duration?,
-    ): Unit = putOtherType(key.encodeToByteArray(), ttl)
+    ): Unit = putOtherType(key.toUtf8(), ttl)
 
     /** Removes a key, as another program would. */
     public fun remove(key: ByteArray): Unit = session.call { client -> memoryRemove(client, key.toNative()) }
 
     /** The same with the UTF-8 of a text. */
-    public fun remove(key: String): Unit = remove(key.encodeToByteArray())
+    public fun remove(key: String): Unit = remove(key.toUtf8())
 
     /** Executes the next call and loses its reply. */
     public fun loseNextReply(): Unit = session.call(::memoryLoseNextReply)

@@ -19,8 +19,7 @@ public object Tallylock {
      * @param owner what people see in the value of this client's locks
      * @return a client; [Client.close] it, or `use` it
      * @throws InvalidArgumentException if the URL, the timeout or the label is wrong
-     * @throws UnavailableException if the server cannot be reached
-     * @throws CallTimeoutException if it does not answer in time
+     * @throws UnavailableException if the server cannot be reached, or does not answer in time
      * @throws ForbiddenException if it wants another user or password
      */
     public suspend fun connect(

@@ -8,7 +8,8 @@ import dev.tallylock.internal.Failure
  *
  * @property code the word for the kind of error, the same in every language
  * @property key the key that the call was about, as text, shortened if very long
- * @property reason why a lease is no longer ours, where [code] is `lost`: `expired`, `taken_over` or `forked`
+ * @property reason why a lease is no longer ours, where [code] is `lost`: `expired`, `taken_over`, `unreachable` or
+ *   `forked`
  * @property applied whether the call may have changed something all the same
  */
 public open class TallylockException internal constructor(failure: Failure) : RuntimeException(failure.detail) {

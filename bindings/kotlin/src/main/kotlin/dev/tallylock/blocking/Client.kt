@@ -5,6 +5,7 @@ import dev.tallylock.internal.CounterHandle
 import dev.tallylock.internal.LockHandle
 import dev.tallylock.internal.ValueHandle
 import dev.tallylock.internal.toMicros
+import dev.tallylock.internal.toUtf8
 import java.time.Duration
 import dev.tallylock.Client as SuspendingClient
 
@@ -47,7 +48,7 @@ public class Client internal constructor(private val client: SuspendingClient) :
         key: String,
         ttl: Duration,
         expiry: Expiry = Expiry.Sliding,
-    ): Counter = counter(key.encodeToByteArray(), ttl, expiry)
+    ): Counter = counter(key.toUtf8(), ttl, expiry)
 
     /** A counter under a key of any bytes; otherwise as for a text. */
     @JvmOverloads
@@ -64,7 +65,7 @@ public class Client internal constructor(private val client: SuspendingClient) :
      * @return a handle
      * @throws dev.tallylock.InvalidArgumentException if the key is out of bounds; nothing is sent
      */
-    public fun value(key: String): Value = value(key.encodeToByteArray())
+    public fun value(key: String): Value = value(key.toUtf8())
 
     /** A value under a key of any bytes; otherwise as for a text. */
     public fun value(key: ByteArray): Value = Value(ValueHandle(client.session, key))
@@ -73,14 +74,14 @@ public class Client internal constructor(private val client: SuspendingClient) :
      * A lock.
      *
      * @param key the key, used as given; its UTF-8 has 1 byte to 16 KiB
-     * @param ttl how long a lease lasts unless it is extended, 1 ms to 10 years, rounded up to milliseconds
+     * @param ttl how long a lease lasts unless it is extended, 3 ms to 10 years, rounded up to milliseconds
      * @return a handle; any number of leases may be acquired from it, one after the other
      * @throws dev.tallylock.InvalidArgumentException if key or TTL is out of bounds; nothing is sent
      */
     public fun lock(
         key: String,
         ttl: Duration,
-    ): Lock = lock(key.encodeToByteArray(), ttl)
+    ): Lock = lock(key.toUtf8(), ttl)
 
     /** A lock under a key of any bytes; otherwise as for a text. */
     public fun lock(
@@ -89,10 +90,10 @@ public class Client internal constructor(private val client: SuspendingClient) :
     ): Lock = Lock(LockHandle(client.session, key, ttl.toMicros()))
 
     /**
-     * Closes the connection, that of the suspending client too; touches no data, so that locks that are held stay until
-     * their TTL ends.
+     * Closes the client, the suspending one too; touches no data, so that locks that are held stay until their TTL ends.
      *
-     * Acquires that wait and later calls end with [dev.tallylock.ClosedException]. Closing again does nothing.
+     * Later calls end with [dev.tallylock.ClosedException], and so do acquires that wait, which leave no lock behind. Other
+     * calls under way run to their end; then the connections are closed. Closing again does nothing.
      */
     override fun close(): Unit = client.close()
 }

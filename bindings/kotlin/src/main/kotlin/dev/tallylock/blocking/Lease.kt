@@ -45,9 +45,11 @@ public class Lease internal constructor(private val handle: LeaseHandle) {
     /**
      * Gives the lease another [ttl] from now. Repeated by itself after a lost reply.
      *
-     * @param ttl 1 ms to 10 years, rounded up to milliseconds; the lock's own TTL if `null`
+     * @param ttl 3 ms to 10 years, rounded up to milliseconds; the lock's own TTL if `null`
      * @throws dev.tallylock.LostException if the lease is no longer ours
      * @throws dev.tallylock.InvalidArgumentException if [ttl] is out of bounds; nothing is sent
+     * @throws dev.tallylock.TallylockException as every call: `timeout`, `unavailable`, `outcome_unknown`, `read_only`,
+     *   `forbidden`, `unsupported`, `closed`
      */
     @JvmOverloads
     public fun extend(ttl: Duration? = null): Unit =
@@ -58,6 +60,8 @@ public class Lease internal constructor(private val handle: LeaseHandle) {
      * nothing once it has succeeded.
      *
      * @throws dev.tallylock.LostException if the lease was no longer ours; another's lock is not touched
+     * @throws dev.tallylock.TallylockException as every call: `timeout`, `unavailable`, `outcome_unknown`, `read_only`,
+     *   `forbidden`, `unsupported`, `closed`
      */
     public fun release(): Unit = handle.id.call(::leaseRelease)
 }

@@ -7,6 +7,7 @@ import dev.tallylock.ffi.valueTouch
 import dev.tallylock.internal.ValueHandle
 import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toNative
+import dev.tallylock.internal.toUtf8
 import java.time.Duration
 
 /**
@@ -41,7 +42,7 @@ public class Value internal constructor(private val handle: ValueHandle) {
     public fun replaceIfPresent(
         value: String,
         ttl: Duration,
-    ): Boolean = replaceIfPresent(value.encodeToByteArray(), ttl)
+    ): Boolean = replaceIfPresent(value.toUtf8(handle.key), ttl)
 
     /**
      * Sets the TTL of the value, if there is one.
@@ -76,5 +77,5 @@ public class Value internal constructor(private val handle: ValueHandle) {
         expected: String,
         value: String,
         ttl: Duration,
-    ): Boolean = compareAndSet(expected.encodeToByteArray(), value.encodeToByteArray(), ttl)
+    ): Boolean = compareAndSet(expected.toUtf8(handle.key), value.toUtf8(handle.key), ttl)
 }

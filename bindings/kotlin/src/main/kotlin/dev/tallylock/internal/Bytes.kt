@@ -9,5 +9,24 @@ import java.nio.ByteBuffer
  */
 internal fun ByteArray.toNative(): ByteBuffer = ByteBuffer.allocateDirect(size).put(this).flip()
 
-/** The text's UTF-8 bytes, as the native side borrows them. */
-internal fun String.toNative(): ByteBuffer = encodeToByteArray().toNative()
+/**
+ * The text's UTF-8 bytes. Half of a surrogate pair has none: it is refused, or two keys would become one.
+ *
+ * @param key what a refusal is about, if it is not this text
+ */
+internal fun String.toUtf8(key: ByteBuffer? = null): ByteArray =
+    try {
+        encodeToByteArray(throwOnInvalidSequence = true)
+    } catch (_: CharacterCodingException) {
+        val name = key?.let { Charsets.UTF_8.decode(it.duplicate()).toString() } ?: encodeToByteArray().decodeToString()
+        throw Failure(
+            code = "invalid_argument",
+            reason = null,
+            key = name,
+            // In the words of the core, which cannot be given such a text.
+            detail =
+                "invalid_argument, key \"$name\": a text has no half of a surrogate pair; " +
+                    "correct the argument; nothing was sent",
+            applied = "no",
+        ).toException()
+    }

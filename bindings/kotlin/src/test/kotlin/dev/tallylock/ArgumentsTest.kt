@@ -1,0 +1,38 @@
+package dev.tallylock
+
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertThrows
+import org.junit.jupiter.api.Assertions.assertTrue
+import org.junit.jupiter.api.Test
+import kotlin.time.Duration.Companion.minutes
+import kotlin.time.toJavaDuration
+
+/** Texts that have no UTF-8. */
+class ArgumentsTest {
+    @Test
+    fun halfOfASurrogatePairIsRefused() {
+        Tallylock.connectBlocking("memory://").use { client ->
+            val value = client.value("v")
+            val calls =
+                listOf<Pair<String, () -> Any>>(
+                    "a?" to { client.counter(TEXT, TTL) },
+                    "a?" to { client.lock(TEXT, TTL) },
+                    "a?" to { client.value(TEXT) },
+                    "v" to { value.replaceIfPresent(TEXT, TTL) },
+                    "v" to { value.compareAndSet("old", TEXT, TTL) },
+                    "v" to { value.compareAndSet(TEXT, "new", TTL) },
+                )
+            for ((key, call) in calls) {
+                val refused = assertThrows(InvalidArgumentException::class.java) { call() }
+                assertEquals(key, refused.key)
+                assertEquals(Applied.No, refused.applied)
+                assertTrue("surrogate" in refused.message.orEmpty())
+            }
+        }
+    }
+
+    private companion object {
+        const val TEXT = "a\ud800"
+        val TTL = 15.minutes.toJavaDuration()
+    }
+}
