@@ -53,15 +53,20 @@ class CancellationTest {
         runBlocking(Dispatchers.Default) {
             Tallylock.connect(server.url, PATIENT).use { client ->
                 val lock = client.lock(KEY, 10.minutes)
+                var granted = 0
                 repeat(ROUNDS / 4) {
                     val lease = lock.acquire()
                     val waiters = List(3) { Acquiring(this, lock) }
                     delay(random.nextInt(30).milliseconds)
                     val releasing = launch { lease.release() }
-                    waiters.forEach { it.cancel() }
+                    // Without this there would be none to whom it could be granted before they are cancelled.
+                    spin(random.nextInt(LONGEST_SPIN_MICROS))
+                    granted += waiters.count { it.cancel() }
                     releasing.join()
                     assertFree(client)
                 }
+                val most = ROUNDS / 4 * 3
+                assertTrue(granted in 1 until most, "$granted of $most were granted: the points are not spread")
             }
         }
         assertEquals(null, server.bystander.get(KEY))

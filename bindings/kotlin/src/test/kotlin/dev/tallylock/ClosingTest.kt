@@ -87,7 +87,7 @@ class ClosingTest {
         val server = TestServer.empty(ServerKind.Valkey)
         runBlocking {
             val client = face.connect(server.url)
-            val lease = client.lock(KEY, 10.minutes).acquire(wait = 1.seconds)
+            val lease = client.lock(KEY, 10.minutes).acquire(wait = 20.seconds)
             assertTrue(connections(server) > 0)
             client.close()
             eventually { connections(server) == 0 }
@@ -113,7 +113,7 @@ class ClosingTest {
             assertClosed { value.get() }
             assertClosed { value.touch(1.minutes) }
             assertClosed { lock.acquire() }
-            assertClosed { lock.acquire(wait = 1.seconds) }
+            assertClosed { lock.acquire(wait = 20.seconds) }
             assertClosed { client.memory }
         }
 
