@@ -13,7 +13,7 @@ use tallylock_core::key::Key;
 use tallylock_core::settings::Settings;
 use tallylock_core::step::Undelivered;
 use tallylock_core::time::Instant;
-use tallylock_core::token::Label;
+use tallylock_core::token::{Label, Seed};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -236,8 +236,13 @@ impl Shared {
         if self.closed.get() {
             return Err(self.link.failure(&closed(key)));
         }
+        Ok(self.begin())
+    }
+
+    /// Begins an operation that even a closed client owes.
+    pub(crate) fn begin(&self) -> Turn<'_> {
         self.running.set(self.running.get() + 1);
-        Ok(Turn { shared: self })
+        Turn { shared: self }
     }
 
     /// Lets a close stop an operation.
@@ -247,14 +252,18 @@ impl Shared {
         stops.push(Rc::downgrade(stop));
     }
 
+    /// What an operation is started with.
+    pub(crate) fn at_start(&self) -> (&Settings, Seed, Instant) {
+        (&self.settings, self.link.seed(), self.now())
+    }
+
     /// Drives a task to its end, and shows it to `observe` after every step.
     pub(crate) async fn run(
         &self,
-        start: Start,
+        StartedTask(task, first): StartedTask,
         stop: &Stop,
         observe: &mut dyn FnMut(&Task),
     ) -> Result<Answer, Error> {
-        let StartedTask(task, first) = start(&self.settings, self.link.seed(), self.now());
         drive(
             task,
             first,
@@ -271,7 +280,9 @@ impl Shared {
         let (shared, key) = (Rc::clone(self), key.clone());
         promise(async move {
             let _turn = shared.enter(Some(key.as_bytes()))?;
-            let answer = shared.run(start, &Stop::default(), &mut |_| ()).await;
+            let (settings, seed, now) = shared.at_start();
+            let started = start(settings, seed, now);
+            let answer = shared.run(started, &Stop::default(), &mut |_| ()).await;
             let answer = answer.map_err(|error| shared.link.failure(&error))?;
             if matches!(&answer, Answer::Drained(Some(drained)) if drained.healed) {
                 shared.healed.set(shared.healed.get().saturating_add(1));

@@ -1,21 +1,19 @@
-//! A lease: the right to a lock for a limited time, as this client's clock sees it.
+//! A lease: the right to a lock for a limited time.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::Promise;
-use tallylock_core::error::{Applied, Code, Error, Reason};
-use tallylock_core::lock::{Extend, Grant, LeaseTtl, Lock, Release};
-use tallylock_core::time::{Instant, Ttl, drift};
-use tallylock_core::token::Token;
+use tallylock_core::error::{Code, Error};
+use tallylock_core::lock::{self, Grant, LeaseTtl, Lock};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::client::Shared;
+use crate::client::{Shared, Turn};
 use crate::duration;
-use crate::executor::promise;
+use crate::executor::{promise, spawn};
 use crate::stop::Stop;
-use crate::task::{Answer, Start};
+use crate::task::{Answer, StartedTask};
 
 /// A lease of a lock.
 #[wasm_bindgen]
@@ -23,22 +21,10 @@ pub struct Lease {
     held: Rc<Held>,
 }
 
+/// What the core knows of a lease; it is borrowed between awaits only, so that calls may overlap.
 struct Held {
     shared: Rc<Shared>,
-    lock: Lock,
-    token: Token,
-    fence: u64,
-    valid_until: Cell<Instant>,
-    state: Cell<State>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Held,
-    /// Its release was asked for, and may be asked for again.
-    Leaving,
-    Released,
-    Lost(Reason),
+    lease: RefCell<lock::Lease>,
 }
 
 #[wasm_bindgen]
@@ -46,19 +32,21 @@ impl Lease {
     /// The fencing token.
     #[wasm_bindgen(getter)]
     pub fn fence(&self) -> u64 {
-        self.held.fence
+        self.held.lease.borrow().fence()
     }
 
     /// How long it is still ours by our own clock, in milliseconds; 0 once it is not.
     #[wasm_bindgen(js_name = remainingMs)]
     pub fn remaining_ms(&self) -> f64 {
-        self.held.remaining() as f64
+        let Held { shared, lease } = &*self.held;
+        lease.borrow().remaining(shared.now()) as f64
     }
 
     /// Throws `lost` if less than so many milliseconds are left by our own clock.
     pub fn ensure(&self, margin_ms: f64) -> Result<(), JsValue> {
-        self.held
-            .ensure(margin_ms)
+        let Held { shared, lease } = &*self.held;
+        duration::time("margin", margin_ms)
+            .and_then(|margin| lease.borrow().ensure(shared.now(), margin))
             .map_err(|error| self.held.failure(error))
     }
 
@@ -66,11 +54,9 @@ impl Lease {
     pub fn extend(&self, ttl_ms: Option<f64>) -> Promise {
         let held = Rc::clone(&self.held);
         promise(async move {
+            let _turn = held.enter()?;
             let done = match held.ttl(ttl_ms) {
-                Ok(ttl) => {
-                    let _turn = held.shared.enter(Some(held.lock.key().as_bytes()))?;
-                    held.extend(ttl).await
-                }
+                Ok(ttl) => held.extend(ttl).await,
                 Err(error) => Err(error),
             };
             done.map(|()| JsValue::UNDEFINED)
@@ -82,134 +68,85 @@ impl Lease {
     pub fn release(&self) -> Promise {
         let held = Rc::clone(&self.held);
         promise(async move {
-            if held.state.get() == State::Released {
-                return Ok(JsValue::UNDEFINED);
-            }
-            let _turn = held.shared.enter(Some(held.lock.key().as_bytes()))?;
+            let _turn = held.enter()?;
             let done = held.release().await;
             done.map(|()| JsValue::UNDEFINED)
                 .map_err(|error| held.failure(error))
         })
     }
+
+    /// Releases it for a caller who had cancelled the acquire when it was granted, and gives the error for that caller.
+    pub fn cancelled(&self) -> JsValue {
+        self.abandon();
+        self.held
+            .failure(Error::new(Code::Cancelled, "the acquire was cancelled"))
+    }
 }
 
 impl Lease {
     pub(crate) fn new(shared: Rc<Shared>, lock: Lock, grant: Grant) -> Self {
-        let Grant {
-            token,
-            fence,
-            valid_until,
-        } = grant;
-        let (valid_until, state) = (Cell::new(valid_until), Cell::new(State::Held));
+        let lease = RefCell::new(lock::Lease::new(lock, grant));
         Self {
-            held: Rc::new(Held {
-                shared,
-                lock,
-                token,
-                fence,
-                valid_until,
-                state,
-            }),
+            held: Rc::new(Held { shared, lease }),
         }
+    }
+
+    /// Releases it, although nobody waits for that. If it fails, the TTL ends the lock, and nobody is left to be told.
+    pub(crate) fn abandon(&self) {
+        let held = Rc::clone(&self.held);
+        spawn(async move {
+            let _turn = held.shared.begin();
+            let _ = held.release().await;
+        });
     }
 }
 
 impl Held {
-    fn remaining(&self) -> u64 {
-        match self.state.get() {
-            State::Held => self.valid_until.get().since(self.shared.now()),
-            State::Leaving | State::Released | State::Lost(_) => 0,
-        }
+    /// Enters a call of the holder's, unless the client is closed.
+    fn enter(&self) -> Result<Turn<'_>, JsValue> {
+        let lease = self.lease.borrow();
+        self.shared.enter(Some(lease.lock().key().as_bytes()))
     }
 
-    fn ensure(&self, margin_ms: f64) -> Result<(), Error> {
-        let margin = duration::time("margin", margin_ms)?.as_millis();
-        let lost = |reason, detail: String| Err(Error::new(Code::Lost(reason), detail));
-        match (self.state.get(), self.remaining()) {
-            (State::Lost(reason), _) => lost(reason, "it was lost before".into()),
-            (State::Leaving | State::Released, _) => {
-                lost(Reason::Expired, "it was released".into())
-            }
-            (State::Held, 0) => lost(Reason::Expired, "its time is over".into()),
-            (State::Held, left) if left < margin => lost(
-                Reason::Expired,
-                format!("it has {left} ms left, less than the margin"),
-            ),
-            (State::Held, _) => Ok(()),
-        }
-    }
-
-    fn ttl(&self, ms: Option<f64>) -> Result<Ttl, Error> {
+    fn ttl(&self, ms: Option<f64>) -> Result<LeaseTtl, Error> {
         match ms {
-            Some(ms) => duration::ttl(ms),
-            // It was within the bounds when the lock was made.
-            None => {
-                Ttl::from_millis(i64::try_from(self.lock.ttl().as_millis()).unwrap_or(i64::MAX))
-            }
+            Some(ms) => duration::lease_ttl(ms),
+            None => Ok(self.lease.borrow().lock().ttl()),
         }
     }
 
-    async fn extend(&self, ttl: Ttl) -> Result<(), Error> {
-        let lock = self.lock.with_ttl(LeaseTtl::new(ttl)?);
-        match self.state.get() {
-            State::Held => {}
-            State::Lost(reason) => {
-                return Err(Error::new(Code::Lost(reason), "it was lost before"));
-            }
-            State::Leaving | State::Released => {
-                return Err(Error::new(Code::Lost(Reason::Expired), "it was released"));
-            }
-        }
-        let before = self.valid_until.get();
-        // Until we know better: an extend may shorten a lease, and its reply may be lost.
-        let shortest = self.shared.now().plus(ttl.as_millis() - drift(ttl));
-        self.valid_until.set(before.min(shortest));
-        let token = self.token.clone();
-        let start: Start = Box::new(move |settings, seed, now| {
-            Extend::start(lock, &token, before, settings, seed, now).into()
-        });
-        let outcome = self.shared.run(start, &Stop::default(), &mut |_| ()).await;
-        match &outcome {
-            Ok(Answer::ValidUntil(valid_until)) => self.valid_until.set(*valid_until),
-            Err(error) if error.code().reason().is_some() => self.lose(error),
-            Err(error) if error.applied() == Applied::No => self.valid_until.set(before),
-            // It may have been applied; an extend ends with no other answer.
-            Ok(_) | Err(_) => {}
-        }
-        outcome.map(|_| ())
+    async fn extend(&self, ttl: LeaseTtl) -> Result<(), Error> {
+        let (settings, seed, now) = self.shared.at_start();
+        let (started, extending) = self.lease.borrow_mut().extend(ttl, settings, seed, now)?;
+        let result = match self.run(started.into()).await {
+            Ok(Answer::ValidUntil(until)) => Ok(until),
+            Err(error) => Err(error),
+            // An extend ends with no other answer.
+            Ok(_) => return Ok(()),
+        };
+        self.lease.borrow_mut().extended(extending, result)
     }
 
     async fn release(&self) -> Result<(), Error> {
-        if self.state.get() == State::Held {
-            self.state.set(State::Leaving);
-        }
-        let (lock, token, valid_until) = (
-            self.lock.clone(),
-            self.token.clone(),
-            self.valid_until.get(),
-        );
-        let start: Start = Box::new(move |settings, seed, now| {
-            Release::start(lock, &token, valid_until, settings, seed, now).into()
-        });
-        let outcome = self.shared.run(start, &Stop::default(), &mut |_| ()).await;
-        match &outcome {
-            Ok(_) => self.state.set(State::Released),
-            Err(error) => self.lose(error),
-        }
-        outcome.map(|_| ())
+        let (settings, seed, now) = self.shared.at_start();
+        let Some(started) = self.lease.borrow_mut().release(settings, seed, now) else {
+            return Ok(());
+        };
+        let result = self.run(started.into()).await.map(|_| ());
+        self.lease.borrow_mut().released(result)
     }
 
-    fn lose(&self, error: &Error) {
-        if let (Some(reason), true) = (error.code().reason(), self.state.get() != State::Released) {
-            self.state.set(State::Lost(reason));
-        }
+    async fn run(&self, started: StartedTask) -> Result<Answer, Error> {
+        self.shared
+            .run(started, &Stop::default(), &mut |_| ())
+            .await
     }
 
     fn failure(&self, error: Error) -> JsValue {
         let error = if error.key().is_some() {
             error
         } else {
-            error.about(self.lock.key().as_bytes())
+            error.about(self.lease.borrow().lock().key().as_bytes())
         };
         self.shared.link.failure(&error)
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use js_sys::Promise;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::key::Key;
-use tallylock_core::lock::{self, Acquire, Grant, LeaseTtl, Release};
+use tallylock_core::lock::{self, Acquire, LeaseTtl};
 use tallylock_core::time::Wait;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -15,7 +15,7 @@ use crate::duration;
 use crate::executor::{Settle, spawn};
 use crate::lease::Lease;
 use crate::stop::{Stop, Wish};
-use crate::task::{Answer, Start, Task};
+use crate::task::{Answer, Task};
 
 /// A lock by its key.
 #[wasm_bindgen]
@@ -98,23 +98,23 @@ impl Lock {
                     settle.reject(&refused(error));
                 }
             };
-            let asked = lock.clone();
-            let start: Start = Box::new(move |settings, seed, now| {
-                Acquire::start(asked, wait, settings, seed, now).into()
-            });
+            let (settings, seed, now) = shared.at_start();
+            let started = Acquire::start(lock.clone(), wait, settings, seed, now);
             let mut observe = |task: &Task| {
                 if let Some(error) = task.refusal() {
                     tell(error);
                 }
             };
-            match shared.run(start, &stop, &mut observe).await {
-                Ok(Answer::Granted(grant)) if stop.wish().is_some() => {
-                    // It was granted while the wish to stop was on its way: nobody would release it.
-                    tell(&Error::new(Code::Cancelled, "the acquire was cancelled").about(key));
-                    give_back(&shared, &lock, grant).await;
-                }
+            match shared.run(started.into(), &stop, &mut observe).await {
                 Ok(Answer::Granted(grant)) => {
-                    settle.resolve(&Lease::new(Rc::clone(&shared), lock.clone(), grant).into());
+                    let lease = Lease::new(Rc::clone(&shared), lock.clone(), grant);
+                    if stop.wish().is_some() {
+                        // It was granted while the wish to stop was on its way: nobody would release it.
+                        lease.abandon();
+                        tell(&Error::new(Code::Cancelled, "the acquire was cancelled").about(key));
+                    } else {
+                        settle.resolve(&lease.into());
+                    }
                 }
                 // An acquire ends with nothing else.
                 Ok(_) => {}
@@ -124,13 +124,4 @@ impl Lock {
         });
         promise
     }
-}
-
-/// Releases a grant that nobody waits for. If even that fails, its TTL ends it, and nobody is left to be told.
-async fn give_back(shared: &Shared, lock: &lock::Lock, grant: Grant) {
-    let lock = lock.clone();
-    let start: Start = Box::new(move |settings, seed, now| {
-        Release::start(lock, &grant.token, grant.valid_until, settings, seed, now).into()
-    });
-    let _ = shared.run(start, &Stop::default(), &mut |_| ()).await;
 }
