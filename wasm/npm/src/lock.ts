@@ -28,11 +28,22 @@ export class Lock {
    */
   async acquire(options: AcquireOptions = {}): Promise<Lease> {
     const { waitMs, signal } = options;
-    const acquiring = this.#lock.acquire(optionalMs(waitMs), signal?.aborted ?? false);
-    const stop = () => acquiring.stop();
-    signal?.addEventListener("abort", stop, { once: true });
+    let acquiring: Glue.Acquiring | undefined;
+    const stop = () => acquiring?.stop();
     try {
-      return new Lease((await acquiring.lease) as Glue.Lease);
+      // First of all: what is no signal must not leave a lock behind.
+      signal?.addEventListener("abort", stop, { once: true });
+      acquiring = this.#lock.acquire(optionalMs(waitMs), signal?.aborted ?? false);
+      if (signal?.aborted) {
+        // It may have been aborted from within the transport.
+        acquiring.stop();
+      }
+      const lease = (await acquiring.lease) as Glue.Lease;
+      if (signal?.aborted) {
+        // Between the grant and here.
+        throw lease.cancelled();
+      }
+      return new Lease(lease);
     } catch (error) {
       if (signal?.aborted && error instanceof TallylockError && error.code === "cancelled") {
         error.cause = signal.reason;
@@ -41,7 +52,7 @@ export class Lock {
     } finally {
       signal?.removeEventListener("abort", stop);
       // Until the garbage collector came for it, each further acquire would have to pass over it.
-      acquiring.free();
+      acquiring?.free();
     }
   }
 
@@ -65,7 +76,8 @@ export class Lock {
     try {
       result = await work(lease);
     } catch (error) {
-      // What went wrong in the work is what the caller has to know; a release that fails too is a consequence at most.
+      // What went wrong in the work is what the caller has to know, as it was thrown: the SuppressedError of `await using`
+      // would hide its class from the caller just when the server is in trouble, and `cause` is not ours to set.
       await lease.release().catch(() => undefined);
       throw error;
     }
