@@ -23,7 +23,9 @@ export async function connectOver(
 ): Promise<Client> {
   const glue = await runtime.glue();
   const host = new RuntimeHost();
-  const transport = transportFor((detail) => glue.refuseOptions(host, detail));
+  const refuse: Refuse = (detail) => glue.refuseOptions(host, detail);
+  checkOptions(options, refuse);
+  const transport = transportFor(refuse);
   const client = new glue.Client(host, optionalMs(options.timeoutMs), label(runtime, options));
   host.connect(transport, client);
   try {
@@ -33,6 +35,21 @@ export async function connectOver(
     throw error;
   }
   return new Client(client, transport);
+}
+
+/** Refuses what is no object of options. */
+export function checkOptions(given: unknown, refuse: Refuse): void {
+  if (typeof given !== "object" || given === null) {
+    throw refuse("the options must be an object");
+  }
+}
+
+/** A transport of the caller's; refuses what is none, such as a variable that was never set. */
+export function ownTransport(given: Transport, refuse: Refuse): Transport {
+  if (typeof given?.send !== "function") {
+    throw refuse("transport must be an object with send(), such as fromIoredis(client) gives");
+  }
+  return given;
 }
 
 /** The label of a client's locks. */

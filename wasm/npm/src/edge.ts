@@ -1,5 +1,5 @@
 import type { Client, ClientOptions } from "./client.js";
-import { connectOver, type Runtime } from "./connect.js";
+import { connectOver, ownTransport, type Runtime } from "./connect.js";
 import * as glue from "./tallylock_wasm.js";
 // @ts-expect-error: a module of WebAssembly, which the runtime compiles when it loads the Worker
 import wasm from "./tallylock_wasm_bg.wasm";
@@ -20,10 +20,10 @@ export type ConnectOptions = ClientOptions & { transport: Transport };
  */
 export function connect(options: ConnectOptions): Promise<Client> {
   return connectOver(runtime, options, (refuse) => {
-    if (typeof options?.transport?.send !== "function") {
+    if (!("transport" in options)) {
       throw refuse("at the edge a client needs a transport, such as fromSocket(() => connect(address))");
     }
-    return options.transport;
+    return ownTransport(options.transport, refuse);
   });
 }
 

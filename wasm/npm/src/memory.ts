@@ -1,6 +1,6 @@
 import { bytes, ms, optionalMs } from "./arguments.js";
 import { Client, type ClientOptions } from "./client.js";
-import { label, type Runtime } from "./connect.js";
+import { checkOptions, label, type Refuse, type Runtime } from "./connect.js";
 import { RuntimeHost } from "./host.js";
 import type * as MemoryGlue from "./memory/tallylock_wasm.js";
 import type * as Glue from "./tallylock_wasm.js";
@@ -96,8 +96,10 @@ export interface MemoryRuntime extends Omit<Runtime, "glue"> {
 export async function connectInMemory(runtime: MemoryRuntime, options: MemoryOptions = {}): Promise<MemoryClient> {
   const glue = await runtime.glue();
   const host = new RuntimeHost();
-  const refuse = (detail: string) => glue.refuseOptions(host, detail);
-  const address = parseUrl(options.url ?? "memory://", refuse);
+  const refuse: Refuse = (detail) => glue.refuseOptions(host, detail);
+  checkOptions(options, refuse);
+  // A URL that was given but is undefined is a variable that was never set, not a wish for the default.
+  const address = parseUrl("url" in options ? options.url : "memory://", refuse);
   if (address.kind !== "memory") {
     throw refuse("tallylock/memory knows memory:// only; servers are reached with tallylock itself");
   }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { ConnectionOptions } from "node:tls";
 import type { Client, ClientOptions } from "./client.js";
-import { connectOver, type Runtime } from "./connect.js";
+import { connectOver, ownTransport, type Runtime } from "./connect.js";
 import { hostAndPid } from "./owner.js";
 import * as glue from "./tallylock_wasm.js";
 import type { Transport } from "./transport.js";
@@ -31,7 +31,7 @@ export type ConnectOptions = ClientOptions &
 export function connect(options: ConnectOptions): Promise<Client> {
   return connectOver(runtime, options, (refuse) => {
     if ("transport" in options) {
-      return options.transport;
+      return ownTransport(options.transport, refuse);
     }
     const address = parseUrl(options.url, refuse);
     if (address.kind === "memory") {

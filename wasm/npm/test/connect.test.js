@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { describe, test } from "node:test";
 import { connect } from "tallylock";
+import { connect as connectInMemory } from "tallylock/memory";
+import { nodeSocket } from "../dist/transports/node-socket.js";
 import { startProxy } from "./support/proxy.js";
 import { freePort, startServer } from "./support/servers.js";
 
@@ -138,6 +142,32 @@ describe("options are refused before any I/O", () => {
   ]) {
     test(JSON.stringify(options), async () => {
       await assert.rejects(connect({ transport, .../** @type {any} */ (options) }), { code: "invalid_argument" });
+    });
+  }
+
+  for (const [name, options] of /** @type {[string, any][]} */ ([
+    ["nothing", undefined],
+    ["a text", "redis://127.0.0.1"],
+    ["an empty object", {}],
+    ["a URL that was never set", { url: undefined }],
+    ["a transport that was never set", { transport: undefined }],
+    ["a transport that was never set, beside a URL", { transport: undefined, url: "redis://127.0.0.1" }],
+    ["a transport that cannot send", { transport: {} }],
+  ])) {
+    test(name, async () => {
+      await assert.rejects(connect(options), { code: "invalid_argument", applied: "no" });
+    });
+  }
+
+  for (const options of /** @type {any[]} */ ([
+    { url: undefined },
+    { url: null },
+    { url: "redis://h" },
+    null,
+    "memory://",
+  ])) {
+    test(`in memory: ${JSON.stringify(options)}`, async () => {
+      await assert.rejects(connectInMemory(options), { code: "invalid_argument", applied: "no" });
     });
   }
 });
