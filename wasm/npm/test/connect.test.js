@@ -79,6 +79,46 @@ test("nobody listens: unavailable, at connect and later", async (t) => {
   assert.equal(await client.counter("k", TTL).add(1), before + 1n);
 });
 
+test("a server that accepts and then says nothing holds up no more than one call", async (t) => {
+  const silent = createServer();
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (silent.address());
+  t.after(() => silent.close());
+  const at = `redis://127.0.0.1:${port}`;
+  await assert.rejects(connect({ url: at, timeoutMs: 200 }), {
+    code: "unavailable",
+    applied: "no",
+    message: /did not answer within 100 ms/,
+  });
+
+  const transport = nodeSocket({ kind: "tcp", host: "127.0.0.1", port }, {});
+  t.after(() => transport.close?.());
+  const late = { name: "Undelivered", sent: "no", message: `127.0.0.1:${port} did not answer within 50 ms` };
+  await assert.rejects(Promise.resolve(transport.open?.(100)), late);
+  // The next call has the answer of the last attempt in the same turn, without waiting for its own.
+  const asked = transport.send([[Buffer.from("PING")]], 1);
+  const turn = new Promise((resolve) => setImmediate(resolve, "a turn is over"));
+  await assert.rejects(Promise.race([asked, turn]), late);
+});
+
+test("a call that was given up while it waited for the connection is not sent, and others in its place are", async (t) => {
+  const server = await startServer();
+  const transport = nodeSocket({ kind: "tcp", host: "127.0.0.1", port: server.port }, {});
+  t.after(async () => {
+    await transport.close?.();
+    await server.stop();
+  });
+  const ping = (text, operation) => transport.send([[Buffer.from("PING"), Buffer.from(text)]], operation);
+  const opening = transport.open?.(20_000);
+  const [one, two, other] = [ping("one", 1), ping("two", 1), ping("other", 2)];
+  transport.forget?.(2);
+  await assert.rejects(other, { sent: "no", message: /given up/ });
+  const three = ping("three", 1);
+  assert.equal(String(await Promise.all([one, two, three])), "one,two,three");
+  await opening;
+});
+
 test("a silent server: nothing is sent twice, and a connection that may be dead gets no further calls", async (t) => {
   const server = await startServer();
   const client = await connect({ url: server.url, timeoutMs: 300 });

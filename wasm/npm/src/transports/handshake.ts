@@ -13,7 +13,7 @@ export interface Credentials {
 
 const NAME = "tallylock";
 /** What a connection cannot go on after; anything else just leaves it without a name, as an ACL may want it. */
-const FATAL_TO_A_NAME = /^(NOAUTH|LOADING|BUSY|TRYAGAIN|MASTERDOWN|MISCONF)|max number of clients/;
+const FATAL_TO_A_NAME = /^(NOAUTH|LOADING|BUSY|TRYAGAIN|MASTERDOWN|NOREPLICAS|MISCONF)|max number of clients/;
 
 /** Says who we are, which database we want, and our name. Rejects with an {@link Undelivered}. */
 export async function greet(connection: Connection, credentials: Credentials): Promise<void> {

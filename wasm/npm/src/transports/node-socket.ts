@@ -3,25 +3,26 @@ import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import { type Transport, Undelivered } from "../transport.js";
 import type { Address } from "./address.js";
 import { Connection } from "./connection.js";
+import { within } from "./dial.js";
 import { greet } from "./handshake.js";
-import { DialTimeout, Reconnecting } from "./reconnecting.js";
+import { Reconnecting } from "./reconnecting.js";
 
 /** A transport over sockets of Node. */
 export function nodeSocket(address: Address, tls: ConnectionOptions): Transport {
-  return new Reconnecting(async (timeoutMs) => {
-    const socket = await openSocket(address, tls, timeoutMs);
-    const connection = over(socket);
-    // A server that accepts and then says nothing must not hold up those who wait for the connection.
-    const timer = setTimeout(() => connection.close(), timeoutMs);
-    try {
-      await greet(connection, address);
-      return connection;
-    } catch (error) {
-      connection.close();
-      throw error;
-    } finally {
-      clearTimeout(timer);
-    }
+  return new Reconnecting((timeoutMs) => {
+    const { socket, ready, where } = dial(address, tls);
+    socket.setNoDelay(true);
+    return within(
+      timeoutMs,
+      where,
+      () => socket.destroy(),
+      async () => {
+        const connection = over(socket);
+        await opened(socket, ready, where);
+        await greet(connection, address);
+        return connection;
+      },
+    );
   });
 }
 
@@ -39,30 +40,14 @@ function over(socket: Socket): Connection {
   });
 }
 
-function openSocket(address: Address, tls: ConnectionOptions, timeoutMs: number): Promise<Socket> {
+function opened(socket: Socket, ready: string, where: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const { socket, ready, where } = dial(address, tls);
-    socket.setNoDelay(true);
-    const timer = setTimeout(() => fail(new DialTimeout(where, timeoutMs)), timeoutMs);
-    const fail = (error: Undelivered) => {
-      clearTimeout(timer);
-      socket.destroy();
-      reject(error);
-    };
-    const failed = (error: NodeJS.ErrnoException) => {
+    socket.once(ready, resolve);
+    socket.once("error", (error: NodeJS.ErrnoException) => {
       const why = `${where}: ${error.message || error.code || "connection failed"}`;
-      fail(new Undelivered(isCertificateProblem(error) ? "refused" : "no", why));
-    };
-    const closed = () => fail(new Undelivered("no", `${where} closed the connection`));
-    socket.once("error", failed);
-    socket.once("close", closed);
-    socket.once(ready, () => {
-      clearTimeout(timer);
-      socket.off("close", closed);
-      resolve(socket);
-      // From now on the connection listens; an error in between would end the process.
-      queueMicrotask(() => queueMicrotask(() => socket.off("error", failed)));
+      reject(new Undelivered(isCertificateProblem(error) ? "refused" : "no", why));
     });
+    socket.once("close", () => reject(new Undelivered("no", `${where} closed the connection`)));
   });
 }
 

@@ -1,6 +1,7 @@
 import { type EncodedTransport, encode } from "../encoded.js";
 import { type Reply, Undelivered } from "../transport.js";
 import type { Connection } from "./connection.js";
+import { DialTimeout } from "./dial.js";
 
 /** Opens a connection, ready for calls, within so many milliseconds. Rejects with an {@link Undelivered}. */
 export type Dial = (timeoutMs: number) => Promise<Connection>;
@@ -12,8 +13,8 @@ export class Reconnecting implements EncodedTransport {
   #dialing: Promise<Connection> | undefined;
   /** Connections that get no further calls but still carry some. */
   #old = new Set<Connection>();
-  /** The operations that wait for a connection. */
-  #waiting = new Set<number>();
+  /** The calls that wait for a connection. */
+  #waiting = new Set<{ operation: number }>();
   #timeoutMs = 0;
   #lastTimeout: Undelivered | undefined;
   #closed = false;
@@ -39,14 +40,18 @@ export class Reconnecting implements EncodedTransport {
       }
     }
     // What an operation sends while an earlier call of its own waits for the connection must not overtake that.
-    if (this.#current?.isOpen && !this.#waiting.has(operation)) {
+    if (this.#current?.isOpen && !this.#isWaiting(operation)) {
       return this.#current.send(resp, commands, operation);
     }
     return this.#sendOnceConnected(resp.slice(), commands, operation);
   }
 
   forget(operation: number): void {
-    this.#waiting.delete(operation);
+    for (const call of this.#waiting) {
+      if (call.operation === operation) {
+        this.#waiting.delete(call);
+      }
+    }
     this.#current?.forget(operation);
     for (const connection of this.#old) {
       connection.forget(operation);
@@ -63,18 +68,32 @@ export class Reconnecting implements EncodedTransport {
   }
 
   async #sendOnceConnected(resp: Uint8Array, commands: number, operation: number): Promise<Reply[]> {
-    this.#waiting.add(operation);
-    const connecting = this.#connect();
-    if (this.#lastTimeout !== undefined) {
-      // The server did not answer the last attempt: rather than all its time, a call waits for none of the next.
-      connecting.catch(() => undefined);
-      throw this.#lastTimeout;
+    const call = { operation };
+    this.#waiting.add(call);
+    try {
+      const connecting = this.#connect();
+      if (this.#lastTimeout !== undefined) {
+        // The server did not answer the last attempt: rather than all its time, a call waits for none of the next.
+        connecting.catch(() => undefined);
+        throw this.#lastTimeout;
+      }
+      const connection = await connecting;
+      if (!this.#waiting.has(call)) {
+        throw new Undelivered("no", "the call was given up before there was a connection");
+      }
+      return connection.send(resp, commands, operation);
+    } finally {
+      this.#waiting.delete(call);
     }
-    const connection = await connecting;
-    if (!this.#waiting.has(operation)) {
-      throw new Undelivered("no", "the call was given up before there was a connection");
+  }
+
+  #isWaiting(operation: number): boolean {
+    for (const call of this.#waiting) {
+      if (call.operation === operation) {
+        return true;
+      }
     }
-    return connection.send(resp, commands, operation);
+    return false;
   }
 
   /** The connection for new calls; all who need one while it is being opened get the same. */
@@ -121,12 +140,5 @@ export class Reconnecting implements EncodedTransport {
       }
       this.#current = undefined;
     }
-  }
-}
-
-/** No connection within the time for it. */
-export class DialTimeout extends Undelivered {
-  constructor(where: string, timeoutMs: number) {
-    super("no", `${where} did not answer within ${Math.ceil(timeoutMs)} ms`);
   }
 }

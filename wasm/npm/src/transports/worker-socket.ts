@@ -1,7 +1,8 @@
 import { type Transport, Undelivered } from "../transport.js";
 import { Connection, type PipeEvents } from "./connection.js";
+import { within } from "./dial.js";
 import { type Credentials, greet } from "./handshake.js";
-import { DialTimeout, Reconnecting } from "./reconnecting.js";
+import { Reconnecting } from "./reconnecting.js";
 
 /** What of a socket of `cloudflare:sockets` is used. */
 export interface WorkerSocket {
@@ -20,32 +21,19 @@ export interface WorkerSocket {
 export function fromSocket(open: () => WorkerSocket, credentials: Credentials = {}): Transport {
   return new Reconnecting(async (timeoutMs) => {
     const socket = open();
-    const late = new Promise<never>((_, reject) => {
-      const timer = setTimeout(() => reject(new DialTimeout("the server", timeoutMs)), timeoutMs);
-      socket.opened.then(
-        () => clearTimeout(timer),
-        (error) => {
-          clearTimeout(timer);
-          reject(new Undelivered("no", reasonOf(error)));
-        },
-      );
-    });
-    late.catch(() => undefined);
-    await Promise.race([socket.opened, late]).catch((error) => {
-      void socket.close().catch(() => undefined);
-      throw error instanceof Undelivered ? error : new Undelivered("no", reasonOf(error));
-    });
-    const connection = new Connection((events) => pipe(socket, events));
-    const timer = setTimeout(() => connection.close(), timeoutMs);
-    try {
-      await greet(connection, credentials);
-      return connection;
-    } catch (error) {
-      connection.close();
-      throw error;
-    } finally {
-      clearTimeout(timer);
-    }
+    return within(
+      timeoutMs,
+      "the server",
+      () => void socket.close().catch(() => undefined),
+      async () => {
+        await socket.opened.catch((error) => {
+          throw new Undelivered("no", reasonOf(error));
+        });
+        const connection = new Connection((events) => pipe(socket, events));
+        await greet(connection, credentials);
+        return connection;
+      },
+    );
   });
 }
 
