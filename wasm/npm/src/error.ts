@@ -21,7 +21,7 @@ export type Code =
   | (string & {});
 
 /** Why a lease is no longer ours. The set is open. */
-export type Reason = "expired" | "taken_over" | "forked" | (string & {});
+export type Reason = "expired" | "taken_over" | "unreachable" | "forked" | (string & {});
 
 /** The one error of tallylock: what happened, to which key, and whether it may have been applied all the same. */
 export class TallylockError extends Error {
