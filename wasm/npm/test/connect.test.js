@@ -61,7 +61,7 @@ test("nobody listens: unavailable, at connect and later", async (t) => {
 
   const server = await startServer();
   const proxy = await startProxy(server.port);
-  const client = await connect({ url: proxy.url, timeoutMs: 400 });
+  const client = await connect({ url: proxy.url, timeoutMs: 2_000 });
   t.after(async () => {
     await client.close();
     proxy.stop();
@@ -121,7 +121,7 @@ test("a call that was given up while it waited for the connection is not sent, a
 
 test("a silent server: nothing is sent twice, and a connection that may be dead gets no further calls", async (t) => {
   const server = await startServer();
-  const client = await connect({ url: server.url, timeoutMs: 300 });
+  const client = await connect({ url: server.url, timeoutMs: 2_000 });
   t.after(async () => {
     await client.close();
     await server.stop();
