@@ -15,8 +15,8 @@ export interface Host {
   now(): number;
   /** Sixteen random bytes of a cryptographic source. */
   random(): Uint8Array;
-  /** Calls `client.woke(timer)` after so many milliseconds. */
-  setTimer(timer: number, ms: number): void;
+  /** Calls `client.woke(timer)` at this moment of `now()`, in a later turn. */
+  setTimer(timer: number, at: number): void;
   /** Forgets a timer. */
   clearTimer(timer: number): void;
   /** Connects, and answers with `client.answered(call, [])` or `client.undelivered(call, ...)`. */
@@ -46,7 +46,7 @@ extern "C" {
     pub(crate) fn random(this: &Host) -> Uint8Array;
 
     #[wasm_bindgen(method, js_name = setTimer)]
-    pub(crate) fn set_timer(this: &Host, timer: Number, ms: f64);
+    pub(crate) fn set_timer(this: &Host, timer: Number, at: f64);
 
     #[wasm_bindgen(method, js_name = clearTimer)]
     pub(crate) fn clear_timer(this: &Host, timer: Number);

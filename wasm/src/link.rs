@@ -16,9 +16,6 @@ use crate::memory::Server;
 use crate::reply;
 use crate::slots::{Number, Slots};
 
-/// The longest that a JavaScript timer can run: about 24 days. An operation that wakes early just waits on.
-const LONGEST_TIMER: u64 = i32::MAX as u64;
-
 /// What a client's operations share of the outside.
 pub(crate) struct Link {
     host: Host,
@@ -99,9 +96,10 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    pub(crate) async fn after(&self, ms: u64) {
+    /// Waits until a moment on the host's clock; until the next turn if it is over.
+    pub(crate) async fn until(&self, moment: Instant) {
         let timer = self.slots.open();
-        self.host.set_timer(timer, ms.min(LONGEST_TIMER) as f64);
+        self.host.set_timer(timer, moment.as_millis() as f64);
         self.slots
             .wait(timer, |timer| self.host.clear_timer(timer))
             .await;
@@ -127,7 +125,7 @@ impl Clock for &Link {
         if let Some(memory) = &self.memory {
             return memory.sleep_until(&self.timers, until).await;
         }
-        self.timers.after(until.since(self.now())).await;
+        self.timers.until(until).await;
     }
 }
 

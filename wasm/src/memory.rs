@@ -99,7 +99,7 @@ impl Server {
         let server = Rc::clone(self);
         spawn(async move {
             loop {
-                timers.after(0).await;
+                timers.until(Instant::from_millis(0)).await;
                 let next = server.next_alarm();
                 let Some((at, _)) = next else { break };
                 server.advance(at.since(server.now()));

@@ -34,8 +34,8 @@ export class RuntimeHost implements Glue.Host {
     return this.#drawn.subarray(this.#used - SEED, this.#used);
   }
 
-  setTimer(timer: number, ms: number): void {
-    this.#timers.set(timer, ms);
+  setTimer(timer: number, at: number): void {
+    this.#timers.set(timer, at);
   }
 
   clearTimer(timer: number): void {

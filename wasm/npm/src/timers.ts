@@ -1,3 +1,6 @@
+/** The longest that a timer of the runtime's can run: about 24 days. */
+const LONGEST_MS = 2 ** 31 - 1;
+
 /**
  * The timers of a client: one of the runtime's for all of them.
  *
@@ -16,15 +19,14 @@ export class Timers {
     this.#woke = woke;
   }
 
-  /** Lets a timer run out after so many milliseconds. */
-  set(timer: number, ms: number): void {
-    const due = performance.now() + ms;
+  /** Lets a timer run out at a moment of `performance.now()`. */
+  set(timer: number, due: number): void {
     this.#due.set(timer, due);
     if (this.#due.size === 1) {
       keepAlive(this.#armed, true);
     }
     if (due < this.#armedFor) {
-      this.#arm(due, ms);
+      this.#arm(due);
     }
   }
 
@@ -37,9 +39,11 @@ export class Timers {
     }
   }
 
-  #arm(due: number, ms: number): void {
+  #arm(due: number): void {
     clearTimeout(this.#armed);
     this.#armedFor = due;
+    // One that runs out early finds nobody due, and is armed again.
+    const ms = Math.min(Math.max(0, due - performance.now()), LONGEST_MS);
     this.#armed = setTimeout(() => this.#ranOut(), ms);
   }
 
@@ -61,7 +65,7 @@ export class Timers {
       this.#due.delete(timer);
     }
     if (next < this.#armedFor) {
-      this.#arm(next, next - now);
+      this.#arm(next);
     }
     over.forEach(this.#woke);
   }
