@@ -26,41 +26,19 @@ pub struct Lock {
 
 #[wasm_bindgen]
 impl Lock {
-    /// Takes the lock, waiting for it at the longest as long as is said; if it is stopped already, nothing is sent.
-    pub fn acquire(&self, wait_ms: Option<f64>, stopped: bool) -> Acquiring {
-        let stop = Rc::new(Stop::default());
-        if stopped {
-            stop.fire(Wish::Cancelled);
+    /// Takes the lock, waiting for it at the longest as long as is said; resolves with a lease.
+    pub fn acquire(&self, wait_ms: Option<f64>) -> Promise {
+        self.acquiring(wait_ms).start()
+    }
+
+    /// The same for a caller who may stop it.
+    pub fn acquiring(&self, wait_ms: Option<f64>) -> Acquiring {
+        Acquiring {
+            shared: Rc::clone(&self.shared),
+            lock: self.lock.clone(),
+            wait_ms,
+            stop: Rc::default(),
         }
-        let lease = match duration::wait(wait_ms) {
-            Ok(wait) => self.promise_of_lease(wait, Rc::clone(&stop)),
-            Err(error) => {
-                let error = error.about(self.lock.key().as_bytes());
-                Promise::reject(&self.shared.link.failure(&error))
-            }
-        };
-        Acquiring { lease, stop }
-    }
-}
-
-/// A lock that is being taken.
-#[wasm_bindgen]
-pub struct Acquiring {
-    lease: Promise,
-    stop: Rc<Stop>,
-}
-
-#[wasm_bindgen]
-impl Acquiring {
-    /// The promise of a lease.
-    #[wasm_bindgen(getter)]
-    pub fn lease(&self) -> Promise {
-        self.lease.clone()
-    }
-
-    /// Rejects the promise with `cancelled`, and undoes what may have been done already.
-    pub fn stop(&self) {
-        self.stop.fire(Wish::Cancelled);
     }
 }
 
@@ -71,10 +49,41 @@ impl Lock {
             lock: lock::Lock::new(key, ttl),
         }
     }
+}
 
+/// The taking of a lock.
+#[wasm_bindgen]
+pub struct Acquiring {
+    shared: Rc<Shared>,
+    lock: lock::Lock,
+    wait_ms: Option<f64>,
+    stop: Rc<Stop>,
+}
+
+#[wasm_bindgen]
+impl Acquiring {
+    /// Begins it; resolves with a lease. If it was stopped already, nothing is sent.
+    pub fn start(&self) -> Promise {
+        match duration::wait(self.wait_ms) {
+            Ok(wait) => self.promise_of_lease(wait),
+            Err(error) => {
+                let error = error.about(self.lock.key().as_bytes());
+                Promise::reject(&self.shared.link.failure(&error))
+            }
+        }
+    }
+
+    /// Rejects the promise with `cancelled`, and undoes what may have been done already.
+    pub fn stop(&self) {
+        self.stop.fire(Wish::Cancelled);
+    }
+}
+
+impl Acquiring {
     /// The operation may outlive the promise: a refusal is told at once, what it left behind is undone after that.
-    fn promise_of_lease(&self, wait: Wait, stop: Rc<Stop>) -> Promise {
+    fn promise_of_lease(&self, wait: Wait) -> Promise {
         let (shared, lock) = (Rc::clone(&self.shared), self.lock.clone());
+        let stop = Rc::clone(&self.stop);
         let (promise, settle) = Settle::new();
         shared.stop_on_close(&stop);
         spawn(async move {

@@ -28,31 +28,32 @@ export class Lock {
    */
   async acquire(options: AcquireOptions = {}): Promise<Lease> {
     const { waitMs, signal } = options;
-    let acquiring: Glue.Acquiring | undefined;
-    const stop = () => acquiring?.stop();
+    if (!signal) {
+      return new Lease((await this.#lock.acquire(optionalMs(waitMs))) as Glue.Lease);
+    }
+    const acquiring = this.#lock.acquiring(optionalMs(waitMs));
+    const stop = () => acquiring.stop();
+    // Before it begins: what is no signal must leave no lock behind, and a transport may abort it while it sends.
+    signal.addEventListener("abort", stop, { once: true });
     try {
-      // First of all: what is no signal must not leave a lock behind.
-      signal?.addEventListener("abort", stop, { once: true });
-      acquiring = this.#lock.acquire(optionalMs(waitMs), signal?.aborted ?? false);
-      if (signal?.aborted) {
-        // It may have been aborted from within the transport.
-        acquiring.stop();
+      if (signal.aborted) {
+        stop();
       }
-      const lease = (await acquiring.lease) as Glue.Lease;
-      if (signal?.aborted) {
+      const lease = (await acquiring.start()) as Glue.Lease;
+      if (signal.aborted) {
         // Between the grant and here.
         throw lease.cancelled();
       }
       return new Lease(lease);
     } catch (error) {
-      if (signal?.aborted && error instanceof TallylockError && error.code === "cancelled") {
+      if (signal.aborted && error instanceof TallylockError && error.code === "cancelled") {
         error.cause = signal.reason;
       }
       throw error;
     } finally {
-      signal?.removeEventListener("abort", stop);
+      signal.removeEventListener("abort", stop);
       // Until the garbage collector came for it, each further acquire would have to pass over it.
-      acquiring?.free();
+      acquiring.free();
     }
   }
 
