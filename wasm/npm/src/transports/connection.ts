@@ -48,12 +48,20 @@ export class Connection {
       stringNumbers: true,
       returnReply: (reply: unknown) => this.#replied(reply as Reply),
       returnError: (error: Error) => this.#replied(error),
-      returnFatalError: (error: Error) => this.#end(`the server does not speak RESP: ${error.message}`),
+      returnFatalError: (error: Error) => this.#endAsNoResp(error),
     });
     this.#pipe = pipe({
       received: (bytes) => {
+        if (this.#over !== undefined) {
+          return;
+        }
         this.#heard += bytes.length;
-        this.#parser.execute(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+        try {
+          this.#parser.execute(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+        } catch (error) {
+          // It throws at lengths and depths beyond reason; from a socket's event that would end the process.
+          this.#endAsNoResp(error);
+        }
       },
       ended: (reason) => this.#end(reason),
     });
@@ -141,6 +149,10 @@ export class Connection {
     if (this.#retired && this.#pending.every((pending) => pending.forgotten)) {
       this.#end("the server is silent");
     }
+  }
+
+  #endAsNoResp(error: unknown): void {
+    this.#end(`the server does not speak RESP: ${error instanceof Error ? error.message : String(error)}`);
   }
 
   #end(reason: string): void {
