@@ -39,6 +39,10 @@ pub(crate) fn look(invocation: &Invocation) -> Vec<Command> {
 
 /// Lets the script's twin decide on what [`look`] saw.
 pub(crate) fn decide(invocation: &Invocation, replies: &[Reply]) -> Result<Decision, Error> {
+    if !cfg!(feature = "transactions") {
+        // Nobody asks: the look was refused by the transport. Without this, all twins would be linked for nothing.
+        return Err(incomplete());
+    }
     let [unwatched, hello, watched, time, values @ ..] = replies else {
         return Err(incomplete());
     };

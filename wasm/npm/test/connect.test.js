@@ -45,6 +45,17 @@ test("an ACL user limited to some keys and without channels can do all", async (
   await assert.rejects(client.counter("other:1", TTL).add(2), { code: "forbidden", applied: "no", key: "other:1" });
 });
 
+test("a server that forbids scripts is refused, and nothing is written", async (t) => {
+  const server = await startServer();
+  t.after(() => server.stop());
+  await server.other.acl("SETUSER", "bob", "on", ">pw", "~*", "+@all", "-eval", "-evalsha");
+  const client = await connect({ url: `redis://bob:pw@127.0.0.1:${server.port}`, timeoutMs: 30_000 });
+  t.after(() => client.close());
+  await assert.rejects(client.counter("k", TTL).add(1), { code: "unsupported", applied: "no", message: /scripts/ });
+  await assert.rejects(client.lock("l", TTL).acquire(), { code: "unsupported", applied: "no", message: /scripts/ });
+  assert.deepEqual(await server.other.keys("*"), []);
+});
+
 test("a Unix socket", async (t) => {
   const server = await startServer();
   t.after(() => server.stop());
