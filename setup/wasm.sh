@@ -63,7 +63,7 @@ build() {
     rm -f "$stamp"
     mkdir -p "$out"
     "$generator" --target web --out-dir "$out" --out-name tallylock_wasm "$built"
-    # With the control flow laid out anew it is smaller once gzipped than with -Oz, and no slower than with -O3.
+    # With the control flow laid out anew it is smaller once gzipped than with -Oz.
     "$wasm_opt" --flatten --rereloop -O3 "$out/tallylock_wasm_bg.wasm" -o "$out/.optimised.wasm"
     mv "$out/.optimised.wasm" "$out/tallylock_wasm_bg.wasm"
     fingerprint >"$stamp"
