@@ -1,6 +1,7 @@
 //! Looking through the keys of a server, a page at a time.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::claim::{self, Listed};
 use crate::error::{Code, Error};
@@ -9,7 +10,7 @@ use crate::round::{Effect, Progress, Round, Work};
 use crate::script::{number, text};
 use crate::settings::Settings;
 use crate::step::{Argument, CallId, Command, Event, Operation, Reply, Step};
-use crate::time::{Instant, Wait};
+use crate::time::Instant;
 use crate::token::Seed;
 use crate::twin::Pttl;
 
@@ -96,9 +97,11 @@ impl Found {
         claim::listed(self.side()?, self.text.as_deref()?)
     }
 
-    /// Whether it is a counter that holds something and ends within so many milliseconds, or has lost its TTL.
-    pub fn is_expiring(&self, within: Wait) -> bool {
-        let ends = self.ttl.is_none_or(|left| left <= within.as_millis());
+    /// Whether it is a counter that holds something and ends within this time, or has lost its TTL.
+    pub fn is_expiring(&self, within: Duration) -> bool {
+        let ends = self
+            .ttl
+            .is_none_or(|left| Duration::from_millis(left) <= within);
         ends && self.counter().is_some_and(|amount| amount != 0)
     }
 

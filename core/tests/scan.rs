@@ -2,6 +2,8 @@
 
 mod scenario;
 
+use std::time::Duration;
+
 use scenario::{Fate, World, key, seed, settings, ttl};
 use tallylock_core::claim::{Listed, State};
 use tallylock_core::heal::Heal;
@@ -9,7 +11,6 @@ use tallylock_core::id::Id;
 use tallylock_core::key::Part;
 use tallylock_core::request::Single;
 use tallylock_core::scan::{Cursor, Found, Page, Scan, claims_of};
-use tallylock_core::time::Wait;
 
 fn scan(world: &mut World, pattern: &str) -> Page {
     scan_bytes(world, pattern.as_bytes())
@@ -93,7 +94,7 @@ fn a_counter_that_is_about_to_end_with_something_in_it_is_expiring() {
         .memory
         .put(&key("c:x").side(Part::Fence), b"30", Some(ttl(5_000)));
     let page = scan(&mut world, "c:*");
-    let within = Wait::from_micros(5_000_000).unwrap();
+    let within = Duration::from_secs(5);
     let expiring = page.found.iter().filter(|found| found.is_expiring(within));
     let keys: Vec<_> = expiring.map(|found| found.key.as_slice()).collect();
     assert_eq!(keys, [b"c:near".as_slice(), b"c:without"]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::format::{Arguments, Call, Case, Fault, File, Handle, Left, Only, Step};
+use crate::format::{Arguments, Ask, Call, Case, Fault, File, Handle, Left, Only, Step};
 
 /// The most that a case may really wait on a server, in milliseconds.
 const LONGEST_WAIT: u64 = 300;
@@ -97,7 +97,22 @@ fn steps(list: &[Step], seen: &mut Seen<'_>) -> Result<(), String> {
         match step {
             Step::Add(call) => returning(call, Kind::Counter, seen)?,
             Step::Read(call) => returning(call, Kind::Counter, seen)?,
-            Step::Drain(call) | Step::Finish(call) => returning(call, Kind::Counter, seen)?,
+            Step::AddOnce(call) => returning(call, Kind::Counter, seen)?,
+            Step::Drain(call) => returning(call, Kind::Counter, seen)?,
+            Step::Finish(call) => returning(call, Kind::Counter, seen)?,
+            Step::Claim(call) => returning(call, Kind::Counter, seen)?,
+            Step::Commit(call) => silent(call, Kind::Counter, seen)?,
+            Step::Abort(call) => returning(call, Kind::Counter, seen)?,
+            Step::Claims(call) => returning(call, Kind::Counter, seen)?,
+            Step::Update(call) => returning(call, Kind::Value, seen)?,
+            Step::AddMany(ask) => {
+                asked(ask)?;
+                for entry in &ask.with.entries {
+                    declared(&entry.on, Kind::Counter, seen)?;
+                }
+            }
+            Step::Scan(ask) => asked(ask)?,
+            Step::Expiring(ask) => asked(ask)?,
             Step::Get(call) => returning(call, Kind::Value, seen)?,
             Step::Replace(call) => returning(call, Kind::Value, seen)?,
             Step::Touch(call) => returning(call, Kind::Value, seen)?,
@@ -123,9 +138,9 @@ fn steps(list: &[Step], seen: &mut Seen<'_>) -> Result<(), String> {
                     seen.leases.pop();
                 }
             }
-            Step::Extend(call) => silent(call, seen)?,
-            Step::Release(call) => silent(call, seen)?,
-            Step::Ensure(call) => silent(call, seen)?,
+            Step::Extend(call) => silent(call, Kind::Lease, seen)?,
+            Step::Release(call) => silent(call, Kind::Lease, seen)?,
+            Step::Ensure(call) => silent(call, Kind::Lease, seen)?,
             Step::Fence(told) => declared(&told.on, Kind::Lease, seen)?,
             Step::Remaining(told) => declared(&told.on, Kind::Lease, seen)?,
             Step::Advance { with } => {
@@ -159,11 +174,18 @@ fn returning<W: Arguments, E>(
     verb(call, kind, seen)
 }
 
-fn silent<W: Arguments, E>(call: &Call<W, E>, seen: &Seen<'_>) -> Result<(), String> {
+fn asked<W, E>(ask: &Ask<W, E>) -> Result<(), String> {
+    if ask.expect.is_some() == ask.error.is_some() {
+        return Err("of the client either a result or an error is expected".to_owned());
+    }
+    ask.error.iter().try_for_each(fault)
+}
+
+fn silent<W: Arguments, E>(call: &Call<W, E>, kind: Kind, seen: &Seen<'_>) -> Result<(), String> {
     if call.expect.is_some() {
         return Err(format!("on {:?} nothing is returned", call.on));
     }
-    verb(call, Kind::Lease, seen)
+    verb(call, kind, seen)
 }
 
 fn verb<W: Arguments, E>(call: &Call<W, E>, kind: Kind, seen: &Seen<'_>) -> Result<(), String> {

@@ -155,10 +155,20 @@ pub(crate) enum Step {
     Add(Call<Amount, Total>),
     #[serde(rename = "counter.read")]
     Read(Call<Nothing, MaybeTotal>),
+    #[serde(rename = "counter.add_once")]
+    AddOnce(Call<AmountOnce, Added>),
     #[serde(rename = "counter.drain")]
-    Drain(Call<Nothing, MaybeAmount>),
+    Drain(Call<MaybeFence, MaybeAmount>),
     #[serde(rename = "counter.finish")]
     Finish(Call<Nothing, MaybeAmount>),
+    #[serde(rename = "counter.claim")]
+    Claim(Call<ClaimArguments, MaybeClaim>),
+    #[serde(rename = "counter.commit")]
+    Commit(Call<AmountOfClaim, Never>),
+    #[serde(rename = "counter.abort")]
+    Abort(Call<ClaimId, GivenBack>),
+    #[serde(rename = "counter.claims")]
+    Claims(Call<Nothing, Claims>),
     #[serde(rename = "value.get")]
     Get(Call<Nothing, MaybeValue>),
     #[serde(rename = "value.replace_if_present")]
@@ -167,6 +177,8 @@ pub(crate) enum Step {
     Touch(Call<Ttl, Done>),
     #[serde(rename = "value.compare_and_set")]
     CompareAndSet(Call<Comparison, Done>),
+    #[serde(rename = "value.update")]
+    Update(Call<Append, MaybeValue>),
     #[serde(rename = "lock.acquire")]
     Acquire(Acquire),
     #[serde(rename = "lock.block")]
@@ -181,6 +193,12 @@ pub(crate) enum Step {
     Remaining(Told<Remaining>),
     #[serde(rename = "lease.ensure")]
     Ensure(Call<Margin, Never>),
+    #[serde(rename = "client.add_many")]
+    AddMany(Ask<Batch, Results>),
+    #[serde(rename = "client.scan")]
+    Scan(Ask<Pattern, Counters>),
+    #[serde(rename = "client.expiring")]
+    Expiring(Ask<Expiring, Counters>),
     #[serde(rename = "advance")]
     Advance { with: Advance },
     #[serde(rename = "plant")]
@@ -215,6 +233,15 @@ impl<W: Arguments, E> Call<W, E> {
     pub(crate) fn lacks_arguments(&self) -> bool {
         self.with.is_none()
     }
+}
+
+/// A verb of the client itself.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ask<W, E> {
+    pub(crate) with: W,
+    pub(crate) expect: Option<E>,
+    pub(crate) error: Option<Fault>,
 }
 
 /// What is told of a lease without a way to fail.
@@ -272,6 +299,12 @@ macro_rules! arguments {
 arguments! {
     Nothing, Some(Self {}), {}
     Amount, None, { amount: Integer }
+    AmountOnce, None, { amount: Integer, id: Text, remember_ms: Option<f64> }
+    MaybeFence, Some(Self { fence: None }), { fence: Option<Integer> }
+    ClaimArguments, None, { id: Text, fence: Option<Integer> }
+    AmountOfClaim, None, { id: Text, amount: Integer }
+    ClaimId, None, { id: Text }
+    Append, None, { append: Bytes, ttl_ms: f64 }
     Ttl, None, { ttl_ms: f64 }
     MaybeTtl, Some(Self { ttl_ms: None }), { ttl_ms: Option<f64> }
     ValueAndTtl, None, { value: Bytes, ttl_ms: f64 }
@@ -305,6 +338,125 @@ pub(crate) enum Never {}
 #[serde(deny_unknown_fields)]
 pub(crate) struct Total {
     pub(crate) total: Integer,
+}
+
+/// The one entry of a batch.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Entry {
+    pub(crate) on: String,
+    pub(crate) amount: Integer,
+    pub(crate) id: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Batch {
+    pub(crate) entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pattern {
+    pub(crate) pattern: Text,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expiring {
+    pub(crate) pattern: Text,
+    pub(crate) within_ms: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Added {
+    pub(crate) total: Integer,
+    pub(crate) applied: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Failed {
+    pub(crate) code: String,
+}
+
+/// What has become of an entry.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum EntryResult {
+    Added(Added),
+    Failed(Failed),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Results {
+    pub(crate) results: Vec<EntryResult>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Claim {
+    pub(crate) amount: Integer,
+    pub(crate) state: ClaimState,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ClaimState {
+    Open,
+    Committed,
+    Aborted,
+}
+
+impl ClaimState {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Committed => "committed",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MaybeClaim {
+    #[serde(deserialize_with = "present")]
+    pub(crate) claim: Option<Claim>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GivenBack {
+    pub(crate) amount: Integer,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListedClaim {
+    pub(crate) id: Text,
+    pub(crate) amount: Integer,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Claims {
+    pub(crate) claims: Vec<ListedClaim>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListedCounter {
+    pub(crate) key: Text,
+    pub(crate) total: Integer,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Counters {
+    pub(crate) counters: Vec<ListedCounter>,
 }
 
 #[derive(Deserialize)]

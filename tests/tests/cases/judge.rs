@@ -3,9 +3,12 @@
 use std::fmt::Debug;
 
 use regex_lite::Regex;
-use tallylock::Error;
+use tallylock::{Added, Claimed, Error, OpenClaim};
 
-use crate::format::{Arguments, Call, Fault, Integer, Left};
+use crate::format::{
+    self, Arguments, Ask, Call, Claim, EntryResult, Fault, Integer, Left, ListedClaim,
+    ListedCounter,
+};
 use crate::stage::Found;
 
 impl<W: Arguments, E> Call<W, E> {
@@ -15,11 +18,31 @@ impl<W: Arguments, E> Call<W, E> {
         result: Result<T, Error>,
         is_so: impl FnOnce(T, &E) -> bool,
     ) -> Result<(), String> {
-        match (result, &self.expect) {
-            (Ok(got), Some(expect)) if is_so(got.clone(), expect) => Ok(()),
-            (Ok(got), _) => Err(format!("it returned {got:?}")),
-            (Err(error), _) => fault(&error, self.error.as_ref()),
-        }
+        judge(result, self.expect.as_ref(), self.error.as_ref(), is_so)
+    }
+}
+
+impl<W, E> Ask<W, E> {
+    /// Compares a result with what is expected of it.
+    pub(crate) fn judge<T: Debug + Clone>(
+        &self,
+        result: Result<T, Error>,
+        is_so: impl FnOnce(T, &E) -> bool,
+    ) -> Result<(), String> {
+        judge(result, self.expect.as_ref(), self.error.as_ref(), is_so)
+    }
+}
+
+fn judge<T: Debug + Clone, E>(
+    result: Result<T, Error>,
+    expect: Option<&E>,
+    error: Option<&Fault>,
+    is_so: impl FnOnce(T, &E) -> bool,
+) -> Result<(), String> {
+    match (result, expect) {
+        (Ok(got), Some(expect)) if is_so(got.clone(), expect) => Ok(()),
+        (Ok(got), _) => Err(format!("it returned {got:?}")),
+        (Err(refused), _) => fault(&refused, error),
     }
 }
 
@@ -61,6 +84,54 @@ pub(crate) fn is(expected: &Integer, got: i64) -> bool {
 
 pub(crate) fn maybe(expected: Option<&Integer>, got: Option<i64>) -> bool {
     expected.map(|expected| expected.0.clone()) == got.map(|got| got.to_string())
+}
+
+/// Whether the results of a batch are these.
+pub(crate) fn are_results(expected: &[EntryResult], got: &[Result<Added, Error>]) -> bool {
+    let is_one = |(expected, got): (&EntryResult, &Result<Added, Error>)| match (expected, got) {
+        (EntryResult::Added(expected), Ok(got)) => is_added(expected, *got),
+        (EntryResult::Failed(expected), Err(error)) => error.code().as_str() == expected.code,
+        _ => false,
+    };
+    expected.len() == got.len() && expected.iter().zip(got).all(is_one)
+}
+
+pub(crate) fn is_added(expected: &format::Added, got: Added) -> bool {
+    is(&expected.total, got.total) && expected.applied == got.applied
+}
+
+pub(crate) fn is_claim(expected: Option<&Claim>, got: Option<Claimed>) -> bool {
+    match (expected, got) {
+        (None, None) => true,
+        (Some(expected), Some(got)) => {
+            is(&expected.amount, got.amount) && expected.state.as_str() == got.state.as_str()
+        }
+        _ => false,
+    }
+}
+
+/// Whether these are the open claims.
+pub(crate) fn are_claims(expected: &[ListedClaim], got: &[OpenClaim]) -> bool {
+    let is_one = |(expected, got): (&ListedClaim, &OpenClaim)| {
+        expected.id.bytes() == got.id && is(&expected.amount, got.amount)
+    };
+    expected.len() == got.len() && expected.iter().zip(got).all(is_one)
+}
+
+/// Whether these are the counters among what was found, in the order of their keys.
+pub(crate) fn are_counters<'a>(
+    expected: &[ListedCounter],
+    got: impl Iterator<Item = &'a tallylock::Found>,
+) -> bool {
+    let mut counters: Vec<_> = got
+        .filter_map(|found| Some((found.key.clone(), found.counter()?)))
+        .collect();
+    counters.sort();
+    counters.dedup();
+    let is_one = |(expected, (key, total)): (&ListedCounter, &(Vec<u8>, i64))| {
+        expected.key.bytes() == *key && is(&expected.total, *total)
+    };
+    expected.len() == counters.len() && expected.iter().zip(&counters).all(is_one)
 }
 
 /// Compares all keys that are there with all that are listed.

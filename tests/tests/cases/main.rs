@@ -51,6 +51,31 @@ async fn the_async_face_on_redis() {
     run_all::<tallylock::Client>(Some(&Kind::Redis.start(&[]))).await;
 }
 
+/// By WATCH, MULTI and EXEC, since the account may not run scripts.
+#[test]
+fn the_blocking_face_without_scripts_on_valkey() {
+    at_once(run_all::<blocking::Client>(Some(&without_scripts(
+        Kind::Valkey,
+    ))));
+}
+
+#[test]
+fn the_blocking_face_without_scripts_on_redis() {
+    at_once(run_all::<blocking::Client>(Some(&without_scripts(
+        Kind::Redis,
+    ))));
+}
+
+#[tokio::test]
+async fn the_async_face_without_scripts_on_valkey() {
+    run_all::<tallylock::Client>(Some(&without_scripts(Kind::Valkey))).await;
+}
+
+#[tokio::test]
+async fn the_async_face_without_scripts_on_redis() {
+    run_all::<tallylock::Client>(Some(&without_scripts(Kind::Redis))).await;
+}
+
 #[test]
 fn the_blocking_face_refuses_or_fails_what_is_bad() {
     at_once(run_bad::<blocking::Client>());
@@ -112,6 +137,16 @@ async fn run_all<F: Face>(server: Option<&Server>) {
         failures.len(),
         failures.join("\n")
     );
+}
+
+/// A server whose account for all who name none may not run scripts.
+fn without_scripts(kind: Kind) -> Server {
+    let server = kind.start(&[]);
+    redis::cmd("ACL")
+        .arg(&["SETUSER", "default", "-@scripting"])
+        .exec(&mut server.connection())
+        .unwrap();
+    server
 }
 
 /// Each case has the server to itself; in memory, a client of its own is a server of its own.

@@ -6,8 +6,11 @@ use std::time::Duration;
 use tallylock::Error;
 
 use crate::face::{Face, Stopped};
-use crate::format::{Acquire, Block, Bytes, Case, Expiry, Fence, Handle, Step};
-use crate::judge::{compare_left, fault, is, maybe, silent};
+use crate::format::{Acquire, Block, Bytes, Case, Expiry, Fence, Handle, Integer, Step, Text};
+use crate::judge::{
+    are_claims, are_counters, are_results, compare_left, fault, is, is_added, is_claim, maybe,
+    silent,
+};
 use crate::stage::Stage;
 
 /// Runs a case and compares what is left.
@@ -63,7 +66,7 @@ impl<F: Face> Runner<'_, F> {
     ) -> Result<(), String> {
         match step {
             Step::Add(call) => {
-                let amount: i64 = call.with().amount.0.parse().expect("an amount of 64 bits");
+                let amount = integer(&call.with().amount);
                 let total = async { F::add(&self.counter(&call.on)?, amount).await }.await;
                 call.judge(total, |total, expect| is(&expect.total, total))
             }
@@ -71,8 +74,21 @@ impl<F: Face> Runner<'_, F> {
                 let total = async { F::read(&self.counter(&call.on)?).await }.await;
                 call.judge(total, |total, expect| maybe(expect.total.as_ref(), total))
             }
+            Step::AddOnce(call) => {
+                let with = call.with();
+                let added = async {
+                    let counter = self.counter(&call.on)?;
+                    let counter = match with.remember_ms {
+                        Some(time) => F::remembering(counter, millis(time))?,
+                        None => counter,
+                    };
+                    F::add_once(&counter, integer(&with.amount), &with.id.bytes()).await
+                };
+                call.judge(added.await, |added, expect| is_added(expect, added))
+            }
             Step::Drain(call) => {
-                let amount = async { F::drain(&self.counter(&call.on)?).await }.await;
+                let fence = call.with().fence.as_ref();
+                let amount = async { F::drain(&self.fenced(&call.on, fence)?).await }.await;
                 call.judge(amount, |amount, expect| {
                     maybe(expect.amount.as_ref(), amount)
                 })
@@ -82,6 +98,30 @@ impl<F: Face> Runner<'_, F> {
                 call.judge(amount, |amount, expect| {
                     maybe(expect.amount.as_ref(), amount)
                 })
+            }
+            Step::Claim(call) => {
+                let with = call.with();
+                let claimed = async {
+                    let counter = self.fenced(&call.on, with.fence.as_ref())?;
+                    F::claim(&counter, &with.id.bytes()).await
+                };
+                call.judge(claimed.await, |claimed, expect| {
+                    is_claim(expect.claim.as_ref(), claimed)
+                })
+            }
+            Step::Commit(call) => {
+                let (id, amount) = (call.with().id.bytes(), integer(&call.with().amount));
+                let done = async { F::commit(&self.counter(&call.on)?, &id, amount).await };
+                silent(done.await, call.error.as_ref())
+            }
+            Step::Abort(call) => {
+                let id = call.with().id.bytes();
+                let amount = async { F::abort(&self.counter(&call.on)?, &id).await }.await;
+                call.judge(amount, |amount, expect| is(&expect.amount, amount))
+            }
+            Step::Claims(call) => {
+                let claims = async { F::claims(&self.counter(&call.on)?).await }.await;
+                call.judge(claims, |claims, expect| are_claims(&expect.claims, &claims))
             }
             Step::Get(call) => {
                 let bytes = async { F::get(&self.value(&call.on)?).await }.await;
@@ -113,6 +153,44 @@ impl<F: Face> Runner<'_, F> {
                 }
                 .await;
                 call.judge(done, |done, expect| done == expect.done)
+            }
+            Step::Update(call) => {
+                let (bytes, ttl) = (call.with().append.bytes(), millis(call.with().ttl_ms));
+                let value = async { F::append(&self.value(&call.on)?, &bytes, ttl).await }.await;
+                call.judge(value, |value, expect| {
+                    value == expect.value.as_ref().map(Bytes::bytes)
+                })
+            }
+            Step::AddMany(ask) => {
+                let results = async {
+                    let entries = ask.with.entries.iter().map(|entry| {
+                        let id = entry.id.as_ref().map(Text::bytes);
+                        F::entry(
+                            &self.counter(&entry.on)?,
+                            integer(&entry.amount),
+                            id.as_deref(),
+                        )
+                    });
+                    let entries = entries.collect::<Result<Vec<_>, Error>>()?;
+                    self.client.add_many(entries).await
+                };
+                ask.judge(results.await, |results, expect| {
+                    are_results(&expect.results, &results)
+                })
+            }
+            Step::Scan(ask) => {
+                let found = self.client.scan(&ask.with.pattern.bytes()).await;
+                ask.judge(found, |found, expect| {
+                    are_counters(&expect.counters, found.iter())
+                })
+            }
+            Step::Expiring(ask) => {
+                let found = self.client.scan(&ask.with.pattern.bytes()).await;
+                let within = millis(ask.with.within_ms);
+                ask.judge(found, |found, expect| {
+                    let expiring = found.iter().filter(|found| found.is_expiring(within));
+                    are_counters(&expect.counters, expiring)
+                })
             }
             Step::Acquire(step) => self.acquire(step).await,
             Step::Block(step) => self.block(step, inside).await,
@@ -258,6 +336,14 @@ impl<F: Face> Runner<'_, F> {
         }
     }
 
+    fn fenced(&self, name: &str, fence: Option<&Integer>) -> Result<F::Counter, Error> {
+        let counter = self.counter(name)?;
+        Ok(match fence {
+            Some(fence) => F::fenced(counter, fence.0.parse().expect("a fence of 64 bits")),
+            None => counter,
+        })
+    }
+
     fn value(&self, name: &str) -> Result<F::Value, Error> {
         match self.handle(name) {
             Handle::Value { key, .. } => self.client.value(&key.bytes()),
@@ -300,6 +386,10 @@ impl<F: Face> Runner<'_, F> {
             .expect("the format was checked, and each failed step ends the case");
         (lease, *ttl)
     }
+}
+
+fn integer(integer: &Integer) -> i64 {
+    integer.0.parse().expect("an integer of 64 bits")
 }
 
 /// A duration of so many milliseconds. Cases with negative ones are left out, since the type has none.

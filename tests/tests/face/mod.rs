@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tallylock::{Added, Claimed, Error, Memory, Options, blocking};
+use tallylock::{Added, Claimed, Entry, Error, Found, Memory, OpenClaim, Options, blocking};
 
 /// Why a block of code ended early: an error of the client, or the runner's own exception.
 #[derive(Debug)]
@@ -45,6 +45,12 @@ pub(crate) trait Face: Sized {
     async fn claim(counter: &Self::Counter, id: &[u8]) -> Result<Option<Claimed>, Error>;
     async fn commit(counter: &Self::Counter, id: &[u8], amount: i64) -> Result<(), Error>;
     async fn abort(counter: &Self::Counter, id: &[u8]) -> Result<i64, Error>;
+    async fn claims(counter: &Self::Counter) -> Result<Vec<OpenClaim>, Error>;
+    fn fenced(counter: Self::Counter, fence: u64) -> Self::Counter;
+    fn remembering(counter: Self::Counter, time: Duration) -> Result<Self::Counter, Error>;
+    fn entry(counter: &Self::Counter, amount: i64, id: Option<&[u8]>) -> Result<Entry, Error>;
+    async fn add_many(&self, entries: Vec<Entry>) -> Result<Vec<Result<Added, Error>>, Error>;
+    async fn scan(&self, pattern: &[u8]) -> Result<Vec<Found>, Error>;
 
     async fn get(value: &Self::Value) -> Result<Option<Vec<u8>>, Error>;
     async fn replace_if_present(
@@ -59,6 +65,13 @@ pub(crate) trait Face: Sized {
         bytes: &[u8],
         ttl: Duration,
     ) -> Result<bool, Error>;
+
+    /// Writes what is there with more bytes behind it.
+    async fn append(
+        value: &Self::Value,
+        bytes: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, Error>;
 
     async fn acquire(lock: &Self::Lock, wait: Duration) -> Result<Self::Lease, Error>;
     async fn with_lock(
@@ -135,6 +148,38 @@ macro_rules! verbs {
             counter.abort(id)$($wait)*
         }
 
+        async fn claims(counter: &$counter) -> Result<Vec<OpenClaim>, Error> {
+            counter.claims()$($wait)*
+        }
+
+        fn fenced(counter: $counter, fence: u64) -> $counter {
+            counter.fenced(fence)
+        }
+
+        fn remembering(counter: $counter, time: Duration) -> Result<$counter, Error> {
+            counter.remembering(time)
+        }
+
+        fn entry(counter: &$counter, amount: i64, id: Option<&[u8]>) -> Result<Entry, Error> {
+            match id {
+                None => Ok(counter.entry(amount)),
+                Some(id) => counter.entry_once(amount, id),
+            }
+        }
+
+        async fn add_many(&self, entries: Vec<Entry>) -> Result<Vec<Result<Added, Error>>, Error> {
+            self.add_many(entries)$($wait)*
+        }
+
+        async fn scan(&self, pattern: &[u8]) -> Result<Vec<Found>, Error> {
+            let mut scan = self.scan(pattern);
+            let mut all = Vec::new();
+            while let Some(page) = scan.next_page()$($wait)*? {
+                all.extend(page);
+            }
+            Ok(all)
+        }
+
         async fn get(value: &$value) -> Result<Option<Vec<u8>>, Error> {
             value.get()$($wait)*
         }
@@ -184,6 +229,15 @@ impl Face for tallylock::Client {
         tokio::time::sleep(time).await;
     }
 
+    async fn append(
+        value: &Self::Value,
+        bytes: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let longer = async |present: &[u8]| Ok([present, bytes].concat());
+        value.update(ttl, longer).await
+    }
+
     async fn with_lock(
         lock: &Self::Lock,
         wait: Duration,
@@ -205,6 +259,14 @@ impl Face for blocking::Client {
 
     async fn pause(&self, time: Duration) {
         std::thread::sleep(time);
+    }
+
+    async fn append(
+        value: &Self::Value,
+        bytes: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        value.update(ttl, |present| Ok([present, bytes].concat()))
     }
 
     async fn with_lock(
