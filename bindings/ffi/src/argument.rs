@@ -19,6 +19,15 @@ pub(crate) fn wait(micros: i64) -> Result<Duration, Error> {
     ))
 }
 
+/// A TTL of that many microseconds, or nothing for 0: the default is to hold.
+pub(crate) fn choice(micros: i64) -> Result<Option<Duration>, Error> {
+    if micros == 0 {
+        return Ok(None);
+    }
+    let millis = Ttl::from_micros(micros)?.as_millis();
+    Ok(Some(Duration::from_millis(millis)))
+}
+
 /// Whether these bytes can be a key, or `invalid_argument`.
 pub(crate) fn check_key(key: &[u8]) -> Result<(), Error> {
     Key::new(key)?;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tallylock::Error;
+use tallylock::{Error, Update};
 use tokio::task::AbortHandle;
 
 use crate::bell::Bell;
@@ -88,6 +88,8 @@ pub(crate) enum Outcome {
     Truth(bool),
     /// A lease, and the id that it is to have if its owner chose one.
     Lease(Arc<Lease>, Option<u64>),
+    /// What was read to be changed: it gets its id when somebody takes it.
+    Update(Option<Update>),
 }
 
 impl From<Option<i64>> for Outcome {
@@ -352,33 +354,42 @@ fn pack(packed: &mut Vec<u8>, ticket: u64, outcome: Result<Outcome, Error>) {
             packed.push(2);
             pack_bytes(packed, &bytes);
         }
+        Ok(Outcome::Update(read)) => {
+            packed.push(1);
+            packed.extend(read.map_or(0, registry::add_update).to_le_bytes());
+        }
         Ok(Outcome::Truth(truth)) => packed.extend([3, u8::from(truth)]),
         Ok(Outcome::Lease(lease, id)) => {
             packed.push(4);
             packed.extend(registry::add_lease(lease, id).to_le_bytes());
         }
-        Err(CallError::Failed {
-            code,
-            reason,
-            key,
-            detail,
-            applied,
-        }) => {
+        Err(error) => {
             packed.push(5);
-            for text in [
-                code,
-                reason.unwrap_or_default(),
-                key.unwrap_or_default(),
-                detail,
-                applied,
-            ] {
-                pack_bytes(packed, text.as_bytes());
-            }
+            pack_error(packed, error);
         }
     }
 }
 
-fn pack_bytes(packed: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn pack_error(packed: &mut Vec<u8>, error: CallError) {
+    let CallError::Failed {
+        code,
+        reason,
+        key,
+        detail,
+        applied,
+    } = error;
+    for text in [
+        code,
+        reason.unwrap_or_default(),
+        key.unwrap_or_default(),
+        detail,
+        applied,
+    ] {
+        pack_bytes(packed, text.as_bytes());
+    }
+}
+
+pub(crate) fn pack_bytes(packed: &mut Vec<u8>, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).expect("a server's text has at most 512 MB");
     packed.extend(length.to_le_bytes());
     packed.extend_from_slice(bytes);

@@ -111,7 +111,7 @@ pub fn submit_counter_finish(
 }
 
 /// Runs a verb on the calling thread.
-fn with_counter<T>(
+pub(crate) fn with_counter<T>(
     client: u64,
     key: &[u8],
     ttl_us: i64,
@@ -125,7 +125,7 @@ fn with_counter<T>(
 }
 
 /// Runs a verb in the background.
-fn submit_with_counter<F>(
+pub(crate) fn submit_with_counter<F>(
     client: u64,
     ticket: u64,
     key: &[u8],

@@ -11,7 +11,9 @@
 //! A key is a borrowed byte slice: `bytes` in Python, a direct `ByteBuffer` in Kotlin (one per handle is enough).
 
 mod argument;
+pub mod batch;
 mod bell;
+pub mod claim;
 pub mod client;
 pub mod completion;
 pub mod counter;
@@ -23,6 +25,8 @@ pub mod memory;
 pub mod packed;
 mod registry;
 mod runtime;
+pub mod scan;
+pub mod update;
 pub mod value;
 
 uniffi::setup_scaffolding!("tallylock_ffi");

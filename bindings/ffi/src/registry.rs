@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use tallylock::Update;
 
 use tallylock::Error;
 
@@ -16,6 +17,7 @@ use crate::lease::Lease;
 /// Clients come and go rarely and are looked up at every call, in children of `fork` too: the map is replaced, not locked.
 static CLIENTS: LazyLock<ArcSwap<BTreeMap<u64, Arc<Client>>>> = LazyLock::new(ArcSwap::default);
 static LEASES: PerProcess<Leases> = PerProcess::new();
+static UPDATES: PerProcess<Updates> = PerProcess::new();
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// The leases of one process.
@@ -24,6 +26,10 @@ struct Leases {
     /// Those of the process that forked this one.
     parents: Option<Arc<Resident<Leases>>>,
 }
+
+/// What this process has read to change it. A child of `fork` begins with none.
+#[derive(Default)]
+struct Updates(Mutex<HashMap<u64, Update>>);
 
 pub(crate) fn add_client(client: Client) -> u64 {
     let id = next();
@@ -96,6 +102,40 @@ pub(crate) fn remove_lease(id: u64) -> Option<Arc<Lease>> {
 /// How many leases of this process were not freed yet.
 pub(crate) fn count_leases() -> u64 {
     own_leases().held().len() as u64
+}
+
+/// Keeps what was read to be changed, under a new id.
+pub(crate) fn add_update(update: Update) -> u64 {
+    let id = next();
+    keep_update(id, update);
+    id
+}
+
+pub(crate) fn keep_update(id: u64, update: Update) {
+    own_updates().of_this_process().insert(id, update);
+}
+
+pub(crate) fn update(id: u64) -> Result<Update, Error> {
+    let updates = own_updates();
+    let found = updates.of_this_process().get(&id).cloned();
+    found.ok_or_else(|| closed("update"))
+}
+
+/// What was read, which is no longer kept.
+pub(crate) fn take_update(id: u64) -> Result<Update, Error> {
+    let found = own_updates().of_this_process().remove(&id);
+    found.ok_or_else(|| closed("update"))
+}
+
+fn own_updates() -> Arc<Resident<Updates>> {
+    UPDATES.get(|_parents| Updates::default())
+}
+
+impl Updates {
+    fn of_this_process(&self) -> MutexGuard<'_, HashMap<u64, Update>> {
+        // Nothing panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn own_leases() -> Arc<Resident<Leases>> {

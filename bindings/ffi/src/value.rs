@@ -122,7 +122,7 @@ pub fn submit_value_compare_and_set(
 }
 
 /// Runs a verb on the calling thread.
-fn with_value<T>(
+pub(crate) fn with_value<T>(
     client: u64,
     key: &[u8],
     verb: impl FnOnce(blocking::Value) -> Result<T, Error>,
@@ -132,7 +132,7 @@ fn with_value<T>(
 }
 
 /// Runs a verb in the background.
-fn submit_with_value<F>(
+pub(crate) fn submit_with_value<F>(
     client: u64,
     ticket: u64,
     key: &[u8],
