@@ -16,6 +16,11 @@ class Work(Enum):
 
     ADD = "add 1 to a counter and set its TTL"
     LOCK = "acquire a free lock and release it"
+    BATCH = "add 1 ten thousand times, to a hundred counters, in one round trip"
+
+
+ADDS_OF_A_BATCH = 10_000
+COUNTERS_OF_A_BATCH = 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ def _node(program: str, work: str) -> tuple[str, ...]:
 
 
 FLOOR = Contestant("floor: Rust over std::net", Work.ADD, (str(RELEASE / "floor"),))
+BATCH_FLOOR = Contestant("floor of a batch", Work.BATCH, (str(RELEASE / "floor_batch"),))
+FLOORS = {Work.ADD: FLOOR, Work.BATCH: BATCH_FLOOR}
 
 CONTESTANTS = (
     FLOOR,
@@ -97,6 +104,17 @@ CONTESTANTS = (
         most_of_peer=1.15,
     ),
     Contestant("redlock", Work.LOCK, _node("ioredis.mjs", "lock")),
+    BATCH_FLOOR,
+    Contestant(
+        "Python add_many",
+        Work.BATCH,
+        _python("tallylock_python.py", "batch"),
+        peer="redis-py pipeline",
+        # 0.7 of the floor's adds a second, and 1.3 times redis-py's.
+        most_of_floor=1.43,
+        most_of_peer=0.77,
+    ),
+    Contestant("redis-py pipeline", Work.BATCH, _python("redis_py.py", "batch")),
 )
 
 WASM = ROOT / "wasm" / "npm" / "dist" / "tallylock_wasm_bg.wasm"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import redis
-from contestants import FLOOR, MOST_KILOBYTES_OF_WASM, Contestant
+from contestants import FLOORS, MOST_KILOBYTES_OF_WASM, Contestant
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,9 @@ class Report:
     def ratios(self, contestant: Contestant) -> dict[str, Ratio]:
         """The ratios to the `floor` and to the `peer`, as far as there are any."""
         ratios = {}
-        if contestant.work is FLOOR.work and contestant is not FLOOR:
-            ratios["floor"] = self._ratio(contestant, FLOOR.name, contestant.most_of_floor)
+        floor = FLOORS.get(contestant.work, contestant)
+        if contestant is not floor:
+            ratios["floor"] = self._ratio(contestant, floor.name, contestant.most_of_floor)
         if contestant.peer is not None:
             ratios["peer"] = self._ratio(contestant, contestant.peer, contestant.most_of_peer)
         return ratios
@@ -81,7 +82,7 @@ class Report:
                 (
                     contestant.name,
                     f"{statistics.median(self._figures[contestant.name]):.1f}",
-                    "1.00" if contestant is FLOOR else str(ratios.get("floor", "")),
+                    "1.00" if contestant in FLOORS.values() else str(ratios.get("floor", "")),
                     str(ratios.get("peer", "")),
                     _verdict([ratio.holds for ratio in ratios.values()]),
                 )

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import redis
-from contestants import CONTESTANTS, FLOOR, WASM, Contestant
+from contestants import CONTESTANTS, FLOORS, WASM, Contestant
 from placing import placed_apart
 from report import Circumstances, Report
 from runner import ContestantError, Runner
@@ -77,12 +77,10 @@ def _order(runners: list[Runner], number: int) -> list[Runner]:
 
 
 def _chosen(text: str) -> list[Contestant]:
-    peers = {contestant.peer for contestant in CONTESTANTS if text in contestant.name}
-    return [
-        contestant
-        for contestant in CONTESTANTS
-        if contestant is FLOOR or text in contestant.name or contestant.name in peers
-    ]
+    asked = [contestant for contestant in CONTESTANTS if text in contestant.name]
+    beside = {contestant.peer for contestant in asked}
+    beside |= {FLOORS[contestant.work].name for contestant in asked if contestant.work in FLOORS}
+    return [contestant for contestant in CONTESTANTS if contestant in asked or contestant.name in beside]
 
 
 def _say(what: str) -> None:

@@ -4,7 +4,7 @@ import subprocess
 from types import TracebackType
 
 import redis
-from contestants import ROOT, Contestant, Work
+from contestants import ADDS_OF_A_BATCH, COUNTERS_OF_A_BATCH, ROOT, Contestant, Work
 
 WARM_UP_SECONDS = 3.0
 
@@ -23,9 +23,11 @@ class Runner:
         """Starts the process and waits until it is connected; raises ContestantError if it does not get so far."""
         self.contestant = contestant
         self._key = key
+        is_batch = contestant.work is Work.BATCH
+        self._counters = [f"{key}:{number:02}" for number in range(COUNTERS_OF_A_BATCH)] if is_batch else [key]
         self._server = server
         self._added = 0
-        server.delete(key)
+        server.delete(*self._counters)
         self._process = subprocess.Popen(
             (*contestant.command, url, key), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -45,7 +47,7 @@ class Runner:
 
     def warm_up(self, block_seconds: float) -> int:
         """Runs blocks until the compilers have had time; returns how many calls fill a block of this length."""
-        calls, spent = 50, 0.0
+        calls, spent = (1 if self.contestant.work is Work.BATCH else 50), 0.0
         while True:
             seconds = self.run(calls) * calls / 1_000_000
             spent += seconds
@@ -58,13 +60,19 @@ class Runner:
     def _check(self, calls: int, commands: int) -> None:
         if self.contestant.work is Work.ADD:
             self._added += calls
-            total = int(self._server.get(self._key) or 0)
-            if total != self._added or self._server.pttl(self._key) <= 0:
-                raise self._error(f"was to add {self._added} to {self._key} with a TTL, but left {total}")
+            self._check_counters()
+        elif self.contestant.work is Work.BATCH:
+            self._added += calls * ADDS_OF_A_BATCH
+            self._check_counters()
         elif self._server.exists(self._key):
             raise self._error(f"did not release {self._key}")
         elif commands < 2 * calls:
             raise self._error(f"sent {commands} commands for {calls} times acquire and release")
+
+    def _check_counters(self) -> None:
+        total = sum(int(text or 0) for text in self._server.mget(self._counters))
+        if total != self._added or any(self._server.pttl(key) <= 0 for key in self._counters):
+            raise self._error(f"was to add {self._added} to {self._key} with a TTL, but left {total}")
 
     def _commands_seen(self) -> int:
         statistics = self._server.info("commandstats")
@@ -101,4 +109,4 @@ class Runner:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
-        self._server.delete(self._key)
+        self._server.delete(*self._counters)

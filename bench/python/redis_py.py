@@ -1,4 +1,4 @@
-"""redis-py (with hiredis) as a contestant. Usage: redis_py.py add|lock redis://HOST:PORT KEY"""
+"""redis-py (with hiredis) as a contestant. Usage: redis_py.py add|batch|lock redis://HOST:PORT KEY"""
 
 import sys
 from pathlib import Path
@@ -14,6 +14,19 @@ client = redis.Redis.from_url(url)
 if work == "add":
     sha = client.script_load(COUNTER_ADD.read_text())
     answer_blocks(lambda: int(client.evalsha(sha, 1, key, "1", "900000", "sliding")))
+elif work == "batch":
+    sha = client.script_load(COUNTER_ADD.read_text())
+    keys = [f"{key}:{number:02}" for number in range(100)]
+
+    def add_many() -> None:
+        pipeline = client.pipeline(transaction=False)
+        for number in range(10_000):
+            pipeline.evalsha(sha, 1, keys[number % 100], "1", "900000", "sliding")
+        totals = [int(total) for total in pipeline.execute()]
+        if len(totals) != 10_000:
+            raise RuntimeError(f"{len(totals)} totals for 10,000 adds")
+
+    answer_blocks(add_many)
 elif work == "lock":
 
     def acquire_and_release() -> None:

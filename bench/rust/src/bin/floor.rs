@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-const COUNTER_ADD: &str = include_str!("../../../../core/lua/counter_add.lua");
+use tallylock_bench::{COUNTER_ADD, command};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,14 +32,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", started.elapsed().as_nanos());
     }
     Ok(())
-}
-
-fn command(words: &[&str]) -> Vec<u8> {
-    let mut command = format!("*{}\r\n", words.len());
-    for word in words {
-        command.extend(["$", &word.len().to_string(), "\r\n", word, "\r\n"]);
-    }
-    command.into_bytes()
 }
 
 /// Reads one bulk string without a line break in it; whatever else the server says is an error.
