@@ -8,6 +8,7 @@ use proptest::sample::select;
 use tallylock_core::claim::{Abort, Commit, Open};
 use tallylock_core::counter::{Add, AddOnce, Drain, Expiry, Finish, Read};
 use tallylock_core::error::Error;
+use tallylock_core::heal::Heal;
 use tallylock_core::id::Id;
 use tallylock_core::key::{Key, Part};
 use tallylock_core::lock::{Acquire, Extend, Grant, LeaseTtl, Lock, Release};
@@ -77,9 +78,10 @@ pub(crate) enum Action {
     Add(Key, i64, Ttl, Expiry),
     AddOnce(Key, Id, i64, Ttl, Expiry),
     Read(Key),
-    Drain(Key, Ttl),
+    /// With the fence of a lock's holder, or without.
+    Drain(Key, Ttl, Option<u64>),
     Finish(Key),
-    Open(Key, Id, Ttl),
+    Open(Key, Id, Ttl, Option<u64>),
     /// With that amount, or the one that the claim took.
     Commit(Key, Id, Option<i64>),
     Abort(Key, Id, Ttl),
@@ -90,6 +92,8 @@ pub(crate) enum Action {
     Acquire(Key, Ttl, [u8; 16]),
     Extend(Key, Ttl),
     Release(Key),
+    /// A key of ours, of others or of another type.
+    Heal(Bytes, Ttl),
     /// Another program writes a text, with a TTL or without.
     Put(Bytes, Bytes, Option<Ttl>),
     /// Another program writes another type, with a TTL or without.
@@ -111,6 +115,8 @@ pub(crate) fn any() -> impl Strategy<Value = Action> {
     let id = || select(&IDS[..]).prop_map(|id| Id::new(id).unwrap());
     // Few, so that the amount of a claim is met by chance, and another one too.
     let few = || -3_i64..8;
+    // Such that texts of them are compared by length and by digits.
+    let fence = || proptest::option::of(select(&[7_u64, 9, 10, u64::MAX][..]));
     let amount = prop_oneof![
         4 => -100_i64..100,
         1 => any_i64(),
@@ -118,11 +124,12 @@ pub(crate) fn any() -> impl Strategy<Value = Action> {
     ];
     // Side keys too: a script must not trust what it finds under its own name.
     let place = move || {
-        (key(), id(), 0..6).prop_map(|(key, id, part)| {
+        (key(), id(), 0..7).prop_map(|(key, id, part)| {
             Bytes(match part {
                 0 => key.side(Part::Fence),
                 1 => key.side(Part::Once(&id)),
                 2 => key.side(Part::Claim(&id)),
+                3 => key.side(Part::Guard),
                 _ => key.as_bytes().to_vec(),
             })
         })
@@ -130,10 +137,10 @@ pub(crate) fn any() -> impl Strategy<Value = Action> {
     prop_oneof![
         8 => (key(), amount, ttl(), expiry()).prop_map(|(key, n, ttl, expiry)| Action::Add(key, n, ttl, expiry)),
         2 => key().prop_map(Action::Read),
-        4 => (key(), ttl()).prop_map(|(key, ttl)| Action::Drain(key, ttl)),
+        6 => (key(), ttl(), fence()).prop_map(|(key, ttl, fence)| Action::Drain(key, ttl, fence)),
         2 => key().prop_map(Action::Finish),
         6 => (key(), id(), few(), ttl(), expiry()).prop_map(|(key, id, n, ttl, expiry)| Action::AddOnce(key, id, n, ttl, expiry)),
-        6 => (key(), id(), ttl()).prop_map(|(key, id, ttl)| Action::Open(key, id, ttl)),
+        6 => (key(), id(), ttl(), fence()).prop_map(|(key, id, ttl, fence)| Action::Open(key, id, ttl, fence)),
         4 => (key(), id(), proptest::option::of(few())).prop_map(|(key, id, n)| Action::Commit(key, id, n)),
         4 => (key(), id(), ttl()).prop_map(|(key, id, ttl)| Action::Abort(key, id, ttl)),
         2 => key().prop_map(Action::Get),
@@ -143,6 +150,7 @@ pub(crate) fn any() -> impl Strategy<Value = Action> {
         6 => (key(), ttl(), any_seed()).prop_map(|(key, ttl, seed)| Action::Acquire(key, ttl, seed)),
         3 => (key(), ttl()).prop_map(|(key, ttl)| Action::Extend(key, ttl)),
         4 => key().prop_map(Action::Release),
+        3 => (place(), ttl()).prop_map(|(key, ttl)| Action::Heal(key, ttl)),
         6 => (place(), text(), maybe_ttl()).prop_map(|(key, text, ttl)| Action::Put(key, text, ttl)),
         2 => (place(), maybe_ttl()).prop_map(|(key, ttl)| Action::PutList(key, ttl)),
         4 => place().prop_map(Action::Remove),
@@ -218,16 +226,18 @@ impl Action {
                 )
             }
             Self::Read(key) => single(side, Read { key }),
-            Self::Drain(key, ttl) => single(
+            Self::Drain(key, ttl, fence) => single(side, Drain { key, ttl, fence }),
+            Self::Finish(key) => single(side, Finish { key }),
+            Self::Open(key, id, ttl, fence) => open(
                 side,
-                Drain {
+                known,
+                Open {
                     key,
+                    id,
                     ttl,
-                    fence: None,
+                    fence,
                 },
             ),
-            Self::Finish(key) => single(side, Finish { key }),
-            Self::Open(key, id, ttl) => open(side, known, key, id, ttl),
             Self::Commit(key, id, amount) => {
                 let taken = known.claimed.get(&(key.clone(), id.clone())).copied();
                 let amount = amount.or(taken).unwrap_or_default();
@@ -251,6 +261,7 @@ impl Action {
             Self::Acquire(key, ttl, seed) => acquire(side, known, key, ttl, seed),
             Self::Extend(key, ttl) => extend(side, known, &key, ttl),
             Self::Release(key) => release(side, known, &key),
+            Self::Heal(Bytes(key), ttl) => single(side, Heal { key, ttl }),
             Self::Put(Bytes(key), Bytes(text), ttl) => {
                 side.put(&key, &text, ttl);
                 Ok("put".to_owned())
@@ -279,23 +290,12 @@ where
     ended(run(side, started)?)
 }
 
-fn open(
-    side: &mut impl Side,
-    known: &mut Known,
-    key: Key,
-    id: Id,
-    ttl: Ttl,
-) -> Result<String, TestCaseError> {
-    let request = Open {
-        key: key.clone(),
-        id: id.clone(),
-        ttl,
-        fence: None,
-    };
+fn open(side: &mut impl Side, known: &mut Known, request: Open) -> Result<String, TestCaseError> {
+    let claim = (request.key.clone(), request.id.clone());
     let started = Single::start(request, side.settings(), Seed::new([0; 16]), NOW);
     let claimed = run(side, started)?;
-    if let Ok(Some(claim)) = &claimed {
-        known.claimed.insert((key, id), claim.amount);
+    if let Ok(Some(taken)) = &claimed {
+        known.claimed.insert(claim, taken.amount);
     }
     ended(claimed)
 }
@@ -393,13 +393,14 @@ fn run<O: Operation>(
 
 /// The outcome in words. Only errors that these sequences can cause may come.
 fn ended<T: fmt::Debug>(outcome: Result<T, Error>) -> Result<String, TestCaseError> {
-    const CODES: [&str; 6] = [
+    const CODES: [&str; 7] = [
         "wrong_type",
         "not_an_integer",
         "overflow",
         "busy",
         "lost",
         "conflict",
+        "fenced_off",
     ];
     match outcome {
         Ok(output) => Ok(format!("{output:?}")),
