@@ -27,7 +27,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut pipeline = Vec::new();
     for number in 0..ADDS {
         let key = format!("{key}:{:02}", number % COUNTERS);
-        pipeline.extend(command(&["EVALSHA", &sha, "1", &key, "1", "900000", "sliding"]));
+        pipeline.extend(command(&[
+            "EVALSHA", &sha, "1", &key, "1", "900000", "sliding",
+        ]));
     }
 
     println!("ready");
