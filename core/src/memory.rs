@@ -2,6 +2,8 @@
 
 mod glob;
 
+pub use glob::matches;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counter;

@@ -118,6 +118,15 @@ pub fn claims_of(counter: &Key) -> Vec<u8> {
     pattern
 }
 
+/// The pattern of all side keys of a key.
+pub fn side_keys_of(owner: &Key) -> Vec<u8> {
+    let claims = owner.side(Part::Claims);
+    let marker = claims.strip_suffix(b"claim:").unwrap_or(&claims);
+    let mut pattern = literal(marker);
+    pattern.push(b'*');
+    pattern
+}
+
 /// The pattern that this text alone matches.
 fn literal(text: &[u8]) -> Vec<u8> {
     let mut pattern = Vec::with_capacity(text.len() + 1);

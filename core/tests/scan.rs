@@ -10,7 +10,7 @@ use tallylock_core::heal::Heal;
 use tallylock_core::id::Id;
 use tallylock_core::key::Part;
 use tallylock_core::request::Single;
-use tallylock_core::scan::{Cursor, Found, Page, Scan, claims_of};
+use tallylock_core::scan::{Cursor, Found, Page, Scan, claims_of, side_keys_of};
 
 fn scan(world: &mut World, pattern: &str) -> Page {
     scan_bytes(world, pattern.as_bytes())
@@ -78,6 +78,29 @@ fn the_claims_of_a_counter_are_found_and_no_others() {
         amount: -30,
     };
     assert_eq!(claims, [Some(claim)]);
+}
+
+#[test]
+fn the_side_keys_of_a_key_are_found_and_no_others() {
+    let mut world = World::new([]);
+    let id = Id::new("1").unwrap();
+    for owner in ["a[1]*", "{a[1]*}", "a[1]*2"] {
+        world.memory.put(owner.as_bytes(), b"5", Some(ttl(5_000)));
+        for part in [Part::Fence, Part::Guard, Part::Once(&id), Part::Claim(&id)] {
+            world
+                .memory
+                .put(&key(owner).side(part), b"5", Some(ttl(5_000)));
+        }
+    }
+    for owner in ["a[1]*", "{a[1]*}"] {
+        let page = scan_bytes(&mut world, &side_keys_of(&key(owner)));
+        let owners: Vec<_> = page
+            .found
+            .iter()
+            .map(|found| found.side().unwrap().owner)
+            .collect();
+        assert_eq!(owners, [owner.as_bytes(); 4]);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Patterns as KEYS and SCAN understand them: `*`, `?`, `[a-z]`, `[^a]`, and `\` before a character that is meant as it is.
 
-/// Whether the whole text matches the pattern.
-pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+/// Whether the whole text matches the pattern, as KEYS and SCAN understand it.
+pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match pattern {
         [] => text.is_empty(),
         [b'*', rest @ ..] => (0..=text.len()).any(|skipped| matches(rest, &text[skipped..])),
