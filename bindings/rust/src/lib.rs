@@ -64,5 +64,6 @@ pub use tallylock_core::counter::{Added, Entry, Expiry};
 pub use tallylock_core::error::{Applied, Code, Error, Reason};
 pub use tallylock_core::key::SideKey;
 pub use tallylock_core::scan::Found;
+pub use tallylock_core::step::Reply;
 pub use tallylock_core::value::{Offered, Update};
 pub use value::Value;

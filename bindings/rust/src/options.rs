@@ -60,6 +60,14 @@ impl Options {
         })
     }
 
+    /// Where the server is, for people: host and port, or the socket's path; never a user or password.
+    pub fn server(&self) -> String {
+        match &self.target {
+            Target::Server(endpoint) => endpoint.address.to_string(),
+            Target::Memory { .. } => "memory".to_owned(),
+        }
+    }
+
     /// Sets how long one call may take, repeats included; 2 s if not set. An acquire that waits has its own deadline.
     ///
     /// # Errors
@@ -130,6 +138,17 @@ mod tests {
         );
         let named = options.owner(Owner::Label("biller".into())).unwrap();
         assert_eq!(named.settings.label.unwrap().as_str(), "biller");
+    }
+
+    #[test]
+    fn the_server_is_named_without_user_and_password() {
+        let named = |url| Options::new(url).unwrap().server();
+        assert_eq!(named("rediss://alice:secret@h:7000/3"), "h:7000 (TLS)");
+        assert_eq!(
+            named("unix:///run/s.sock?user=alice&pass=secret"),
+            "/run/s.sock"
+        );
+        assert_eq!(named("memory://tests"), "memory");
     }
 
     #[test]

@@ -5,7 +5,8 @@ mod in_time;
 use std::time::{Duration, Instant};
 
 use in_time::{TIMEOUT, in_time};
-use tallylock::{Client, Code, Error, Options, blocking};
+use tallylock::blocking::PlainConnection;
+use tallylock::{Client, Code, Error, Options, Reply, blocking};
 use tallylock_testkit::{Kind, Proxy, Server, on_each_server};
 
 const TTL: Duration = Duration::from_secs(60);
@@ -85,6 +86,38 @@ on_each_server! {
         let list: String = redis::cmd("CLIENT").arg("LIST").query(&mut server.connection()).unwrap();
         assert!(list.contains("name=tallylock"), "{list}");
         client.close();
+    }
+
+    fn for_commands_that_are_no_verbs(server: Server) {
+        let mut admin = server.connection();
+        redis::cmd("ACL").arg("SETUSER").arg("watcher").arg(&["on", ">secret", "+ping", "+monitor"]).exec(&mut admin).unwrap();
+        let options = Options::new(&format!("redis://watcher:secret@{}", server.address())).unwrap().timeout(TIMEOUT).unwrap();
+        let mut plain = PlainConnection::open(&options).unwrap();
+        assert_eq!(plain.ask(&["PING", "a\r\nb"]).unwrap(), Reply::Text(b"a\r\nb".to_vec()));
+        assert_eq!(plain.ask(&["INFO"]).unwrap_err().code(), Code::Forbidden);
+        let both = plain.ask_all([vec!["PING"], vec!["INFO"]]).unwrap();
+        assert!(matches!(&both[..], [Reply::Text(_), Reply::Error(_)]), "{both:?}");
+        plain.ask(&["MONITOR"]).unwrap();
+        assert_eq!(plain.listen(Duration::from_millis(20)).unwrap(), None);
+        redis::cmd("ECHO").arg("hello").exec(&mut admin).unwrap();
+        let heard = plain.listen(Duration::from_secs(5)).unwrap();
+        assert!(matches!(&heard, Some(Reply::Text(line)) if line.ends_with(b"\"hello\"")), "{heard:?}");
+
+        let mut silent = PlainConnection::open(&options).unwrap();
+        server.pause();
+        let error = silent.ask(&["PING"]).unwrap_err();
+        assert_eq!(error.code(), Code::OutcomeUnknown, "{error}");
+        assert_eq!(silent.ask(&["PING"]).unwrap_err().code(), Code::Closed);
+        drop(server);
+        let end = loop {
+            match plain.listen(Duration::from_secs(5)) {
+                Ok(line) => assert_ne!(line, None, "it ends"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(end.code(), Code::Unavailable, "{end}");
+        let error = PlainConnection::open(&Options::new("memory://").unwrap()).unwrap_err();
+        assert_eq!(error.code(), Code::Unsupported);
     }
 
     fn to_a_server_that_is_silent(server: Server) {

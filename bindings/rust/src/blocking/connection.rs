@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::time::Duration;
 
 use redis::{Cmd, Parser, RedisError};
-use tallylock_core::step::{Call, CallId, Outcome, Reply, Undelivered};
+use tallylock_core::step::{Call, CallId, Command, Outcome, Reply, Undelivered};
 use tallylock_core::time::Instant;
 
 use super::deadline::Deadline;
@@ -104,29 +104,38 @@ impl Connection {
     /// A server executes no command that it has not received to its last byte: where this fails, nothing was executed of
     /// a call that is one command. The connection must not be used again then.
     pub(super) fn send(&mut self, call: &Call, deadline: &mut Deadline) -> Result<(), Undelivered> {
-        self.packed.clear();
-        for command in &call.commands {
-            self.command.clear();
-            wire::pack(command, &mut self.command);
-            self.command.write_packed_command(&mut self.packed);
-        }
+        self.write(&call.commands, deadline)?;
         let missing = call.commands.len();
-        self.stream
-            .write_all(&self.packed, deadline)
-            .map_err(|error| {
-                let why = format!("the request could not be written: {error}");
-                if missing == 1 {
-                    Undelivered::NotSent(why)
-                } else {
-                    Undelivered::MaybeSent(why)
-                }
-            })?;
         self.owed.push_back(Owed {
             call: call.id,
             missing,
             replies: Vec::with_capacity(missing),
         });
         Ok(())
+    }
+
+    /// Writes commands whose replies the caller [reads](Self::read) itself; fails as [`send`](Self::send) does.
+    pub(super) fn write(
+        &mut self,
+        commands: &[Command],
+        deadline: &mut Deadline,
+    ) -> Result<(), Undelivered> {
+        self.packed.clear();
+        for command in commands {
+            self.command.clear();
+            wire::pack(command, &mut self.command);
+            self.command.write_packed_command(&mut self.packed);
+        }
+        self.stream
+            .write_all(&self.packed, deadline)
+            .map_err(|error| {
+                let why = format!("the request could not be written: {error}");
+                if commands.len() == 1 {
+                    Undelivered::NotSent(why)
+                } else {
+                    Undelivered::MaybeSent(why)
+                }
+            })
     }
 
     /// Reads the replies to the call that was sent first, waiting for them until the deadline.
@@ -164,7 +173,8 @@ impl Connection {
             .map(move |owed| (owed.call, Err(Undelivered::MaybeSent(why.clone()))))
     }
 
-    fn read(&mut self, deadline: &mut Deadline) -> Result<Reply, RedisError> {
+    /// Reads one reply, waiting for it until the deadline.
+    pub(super) fn read(&mut self, deadline: &mut Deadline) -> Result<Reply, RedisError> {
         let stream = &mut self.stream;
         self.parser
             .parse_value(Until {
