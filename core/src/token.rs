@@ -41,6 +41,9 @@ impl fmt::Debug for Seed {
     }
 }
 
+/// How many hexadecimal digits a seed has.
+const DIGITS_OF_SEED: usize = 32;
+
 /// The value of a lock's key while it is ours: 32 hexadecimal digits and, if wanted, `.` and a label.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(Vec<u8>);
@@ -49,7 +52,7 @@ impl Token {
     /// The token of this seed.
     pub(crate) fn new(seed: Seed, label: Option<&Label>) -> Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = Vec::with_capacity(32 + 1 + Label::LONGEST);
+        let mut text = Vec::with_capacity(DIGITS_OF_SEED + 1 + Label::LONGEST);
         for byte in seed.0 {
             text.push(DIGITS[usize::from(byte >> 4)]);
             text.push(DIGITS[usize::from(byte & 15)]);
@@ -59,6 +62,24 @@ impl Token {
             text.extend_from_slice(label.0.as_bytes());
         }
         Self(text)
+    }
+
+    /// The token that a lock's key holds; nothing for another text, such as the token of another library.
+    pub fn read(text: &[u8]) -> Option<Self> {
+        let (digits, rest) = text.split_at_checked(DIGITS_OF_SEED)?;
+        let are_ours = digits
+            .iter()
+            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        let is_label = |label: &[u8]| {
+            (1..=Label::LONGEST).contains(&label.len()) && label.iter().all(u8::is_ascii_graphic)
+        };
+        let fits = rest.is_empty() || rest.strip_prefix(b".").is_some_and(is_label);
+        (are_ours && fits).then(|| Self(text.to_vec()))
+    }
+
+    /// Who holds it, as the label says; nothing if the token has none.
+    pub fn label(&self) -> Option<&str> {
+        core::str::from_utf8(self.0.get(DIGITS_OF_SEED + 1..)?).ok()
     }
 
     /// The bytes that stand in the lock's key.
@@ -121,6 +142,28 @@ mod tests {
             format!("{}.host-7.4242", "ab".repeat(16)).as_bytes()
         );
         assert_ne!(Token::new(seed.next(), None), Token::new(seed, None));
+    }
+
+    #[test]
+    fn a_token_is_read_back_with_its_label_and_no_other_text_is_one() {
+        let label = Label::new("host.7").unwrap();
+        for label in [Some(&label), None] {
+            let token = Token::new(Seed::new([0xAB; 16]), label);
+            assert_eq!(Token::read(token.as_bytes()), Some(token.clone()));
+            assert_eq!(token.label(), label.map(Label::as_str));
+        }
+        let digits = "ab".repeat(16);
+        for other in [
+            String::new(),
+            "AB".repeat(16),
+            digits[1..].to_owned(),
+            format!("{digits}0"),
+            format!("{digits}."),
+            format!("{digits}.two words"),
+            format!("{digits}.{}", "x".repeat(65)),
+        ] {
+            assert_eq!(Token::read(other.as_bytes()), None, "{other}");
+        }
     }
 
     #[test]
