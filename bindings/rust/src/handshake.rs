@@ -60,6 +60,10 @@ impl Greeting {
         };
         let error = Error::from_reply(text);
         match (self.asks, error.code()) {
+            // A server that knows no AUTH repeats what it was sent: that is the password.
+            (Asks::Authentication, _) if text.contains("unknown command") => Err(
+                Undelivered::Refused(Error::new(Code::Unsupported, "the server knows no AUTH")),
+            ),
             // Not ready yet, or too many connections: a little later it may be different.
             (_, Code::Unavailable) => Err(Undelivered::NotSent(format!("the server said: {text}"))),
             // Whoever may not name its connection, or whose server knows no names, can work all the same.
@@ -132,6 +136,10 @@ mod tests {
             ),
             Code::Forbidden
         );
+        let unknown =
+            Reply::Error("ERR unknown command 'AUTH', with args beginning with: 'secret' ".into());
+        let said = format!("{:?}", auth.accept(&unknown));
+        assert!(said.contains("AUTH") && !said.contains("secret"), "{said}");
         assert_eq!(
             refusal(select, "ERR DB index is out of range"),
             Code::InvalidArgument
