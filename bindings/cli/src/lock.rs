@@ -1,0 +1,172 @@
+//! `tallylock lock`: who holds which lock.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::time::Duration;
+
+use serde::Serialize;
+use tallylock::blocking::PlainConnection;
+use tallylock::{Error, Found, Reply};
+use tallylock_core::key::{Key, Part};
+use tallylock_core::token::Token;
+
+use crate::arguments::LockCommand;
+use crate::output::{json, remaining, table, text};
+use crate::server::Server;
+use crate::status::{Failure, Status};
+
+pub(crate) fn run(command: LockCommand, output: &mut dyn Write) -> Result<Status, Failure> {
+    match command {
+        LockCommand::List {
+            server,
+            pattern,
+            json,
+        } => list(&server, &pattern, json, output),
+        LockCommand::Show { server, key, json } => show(&server, &key, json, output),
+    }
+}
+
+/// A lock that is held, as JSON has it.
+#[derive(Serialize)]
+struct Held {
+    key: String,
+    /// `tallylock`, or `other` for a value that is no token of ours.
+    token: &'static str,
+    holder: Option<String>,
+    remaining_ms: Option<u64>,
+    fence: Option<String>,
+}
+
+fn list(
+    server: &Server,
+    pattern: &OsStr,
+    as_json: bool,
+    output: &mut dyn Write,
+) -> Result<Status, Failure> {
+    let client = server.client()?;
+    let mut plain = server.plain()?;
+    let mut scan = client.scan(pattern.as_encoded_bytes());
+    // In order, and each once: a look may find a key twice.
+    let mut held = BTreeMap::new();
+    while let Some(page) = scan.next_page()? {
+        let locks: Vec<Key> = page.iter().filter_map(lock_of).collect();
+        for (lock, seen) in locks.iter().zip(look(&mut plain, &locks)?) {
+            held.extend(seen.map(|seen| (lock.clone(), seen)));
+        }
+    }
+    if as_json {
+        json(output, &held.into_values().collect::<Vec<_>>())?;
+    } else if !held.is_empty() {
+        let rows = held.values().map(|held| {
+            [
+                held.key.clone(),
+                held.who(),
+                held.remaining(),
+                held.fence.clone().unwrap_or_default(),
+            ]
+        });
+        table(output, ["LOCK", "HOLDER", "REMAINING", ">FENCE"], rows)?;
+    }
+    Ok(Status::Fine)
+}
+
+fn show(
+    server: &Server,
+    key: &OsStr,
+    as_json: bool,
+    output: &mut dyn Write,
+) -> Result<Status, Failure> {
+    let lock = Key::new(server.key(key)?)?;
+    let seen = look(&mut server.plain()?, &[lock])?.pop().flatten();
+    if as_json {
+        json(output, &seen)?;
+    }
+    let Some(held) = seen else {
+        if !as_json {
+            writeln!(output, "nobody holds it")?;
+        }
+        return Ok(Status::Nothing);
+    };
+    if !as_json {
+        writeln!(output, "holder     {}", held.who())?;
+        writeln!(output, "remaining  {}", held.remaining())?;
+        writeln!(
+            output,
+            "fence      {}",
+            held.fence.as_deref().unwrap_or("none")
+        )?;
+    }
+    Ok(Status::Fine)
+}
+
+/// The lock that a key is, or beside which it is the fence.
+fn lock_of(found: &Found) -> Option<Key> {
+    let name = match found.side() {
+        Some(side) => (side.part == b"fence").then_some(side.owner)?,
+        None => found
+            .text
+            .as_deref()
+            .and_then(Token::read)
+            .map(|_| found.key.as_slice())?,
+    };
+    Key::new(name).ok()
+}
+
+/// Asks the server about locks; gives nothing for one that nobody holds.
+fn look(plain: &mut PlainConnection, locks: &[Key]) -> Result<Vec<Option<Held>>, Error> {
+    let questions = locks.iter().flat_map(|lock| {
+        [
+            vec![b"GET".to_vec(), lock.as_bytes().to_vec()],
+            vec![b"PTTL".to_vec(), lock.as_bytes().to_vec()],
+            vec![b"GET".to_vec(), lock.side(Part::Fence)],
+        ]
+    });
+    let replies = plain.ask_all(questions)?;
+    let answers = locks.iter().zip(replies.chunks_exact(3));
+    answers
+        .map(|(lock, answers)| {
+            if let Some(Reply::Error(refused)) = answers
+                .iter()
+                .find(|reply| matches!(reply, Reply::Error(_)))
+            {
+                return Err(Error::from_reply(refused).about(lock.as_bytes()));
+            }
+            let [Reply::Text(value), ttl, fence] = answers else {
+                return Ok(None);
+            };
+            let token = Token::read(value);
+            Ok(Some(Held {
+                key: text(lock.as_bytes()),
+                token: if token.is_some() {
+                    "tallylock"
+                } else {
+                    "other"
+                },
+                holder: token.as_ref().and_then(Token::label).map(str::to_owned),
+                remaining_ms: match ttl {
+                    Reply::Integer(millis) => u64::try_from(*millis).ok(),
+                    _ => None,
+                },
+                fence: match fence {
+                    Reply::Text(fence) => Some(text(fence)),
+                    _ => None,
+                },
+            }))
+        })
+        .collect()
+}
+
+impl Held {
+    fn who(&self) -> String {
+        match (&self.holder, self.token) {
+            (Some(holder), _) => holder.clone(),
+            (None, "other") => "(the token is of another library)".to_owned(),
+            (None, _) => "(the token has no label)".to_owned(),
+        }
+    }
+
+    fn remaining(&self) -> String {
+        remaining(self.remaining_ms.map(Duration::from_millis))
+    }
+}
