@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 # No toolchain is fetched on the side.
 export RUSTUP_AUTO_INSTALL := 0
 
-CRATES := -p tallylock-core -p tallylock -p tallylock-ffi -p tallylock-testkit
+CRATES := -p tallylock-core -p tallylock -p tallylock-cli -p tallylock-ffi -p tallylock-testkit
 TEST_PYTHON := .cache/test-venv
 WITH_SERVER := bash setup/run-with-server.sh
 LOGGED := bash .ci/logged.sh
@@ -20,9 +20,9 @@ STEP = @printf '\n\033[1m== %s\033[0m\n'
 help: ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name what; do printf 'make %-6s  %s\n' "$$name" "$$what"; done
 
-.PHONY: tools servers native python npm kotlin
-setup: tools servers native python npm kotlin ## build the library for each language here; quick if nothing changed
-	$(STEP) "set up: .venv/bin/python, wasm/npm and bindings/kotlin/target have tallylock"
+.PHONY: tools servers native cli python npm kotlin
+setup: tools servers native cli python npm kotlin ## build the library for each language here; quick if nothing changed
+	$(STEP) "set up: .venv/bin/python, wasm/npm and bindings/kotlin/target have tallylock; target/release/tallylock is the command"
 
 tools:
 	@bash setup/tools.sh
@@ -34,6 +34,10 @@ servers: tools
 native: tools
 	$(STEP) "the native library (Rust, some minutes the first time)"
 	@cargo build -p tallylock-ffi --release
+
+cli: native
+	$(STEP) "the command tallylock, in target/release"
+	@cargo build -p tallylock-cli --release
 
 python: native
 	$(STEP) "Python: the wheel, in .venv"
