@@ -1,0 +1,47 @@
+//! `tallylock lock`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tallylock::blocking::Client;
+use tallylock::{Options, Owner};
+use tallylock_testkit::{Server, on_each_server};
+
+use crate::run::{TTL, json, json_and_code, plant, run};
+
+on_each_server! {
+    fn held_locks_are_listed_with_holder_and_fence(server: Server) {
+        let options = Options::new(&server.url()).unwrap().owner(Owner::Label("biller-7".into())).unwrap();
+        let client = Client::connect_with(options).unwrap();
+        let held = client.lock("invoice:42", TTL).unwrap().acquire(Duration::ZERO).unwrap();
+        let tagged = client.lock("{invoice}:43", TTL).unwrap().acquire(Duration::ZERO).unwrap();
+        client.lock("invoice:free", TTL).unwrap().acquire(Duration::ZERO).unwrap().release().unwrap();
+        // One that another library holds where tallylock was before.
+        client.lock("invoice:theirs", TTL).unwrap().acquire(Duration::ZERO).unwrap().release().unwrap();
+        plant(&server, "invoice:theirs", "their-token");
+        plant(&server, "invoice:no-lock", "text");
+
+        let listed = json(&["lock", "list", &server.url()]);
+        let keys: Vec<&Value> = listed.as_array().unwrap().iter().map(|lock| &lock["key"]).collect();
+        assert_eq!(keys, ["invoice:42", "invoice:theirs", "{invoice}:43"]);
+        assert_eq!((&listed[0]["holder"], &listed[0]["token"]), (&json!("biller-7"), &json!("tallylock")));
+        assert_eq!(listed[0]["fence"], json!(held.fence().to_string()));
+        assert!((1..=900_000).contains(&listed[0]["remaining_ms"].as_i64().unwrap()));
+        assert_eq!((&listed[1]["holder"], &listed[1]["token"], &listed[1]["remaining_ms"]), (&json!(null), &json!("other"), &json!(null)));
+        let some = json(&["lock", "list", &server.url(), "--match", "{*"]);
+        assert_eq!((some.as_array().unwrap().len(), &some[0]["fence"]), (1, &json!(tagged.fence().to_string())));
+
+        let told = run(["lock", "list", &server.url()]);
+        assert_eq!(told.stdout.lines().count(), 4, "{told:?}");
+        assert!(told.stdout.contains("biller-7") && told.stdout.contains("without a TTL"), "{told:?}");
+        let token: String = redis::cmd("GET").arg("invoice:42").query(&mut server.connection()).unwrap();
+        assert!(!told.stdout.contains(&token[..32]), "a token is the right to release");
+
+        let shown = run(["lock", "show", &server.url(), "invoice:42"]);
+        let fence = held.fence().to_string();
+        assert!(shown.code == Some(0) && shown.stdout.contains("biller-7") && shown.stdout.contains(&fence), "{shown:?}");
+        assert_eq!(json(&["lock", "show", &server.url(), "invoice:42"])["key"], json!("invoice:42"));
+        assert_eq!(run(["lock", "show", &server.url(), "invoice:free"]).code, Some(1));
+        assert_eq!(json_and_code(&["lock", "show", &server.url(), "invoice:free"]), (Some(1), json!(null)));
+    }
+}
