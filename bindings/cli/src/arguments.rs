@@ -25,7 +25,7 @@ Exit codes: 0 fine, 1 nothing there or warnings, 2 problems, from 64 on as in sy
 
 /// Looks after billing counters and locks on Redis or Valkey.
 #[derive(Parser)]
-#[command(name = "tallylock", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "tallylock", version, after_help = EXAMPLES, disable_help_subcommand = true, max_term_width = 120)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tallylock::blocking::PlainConnection;
-use tallylock::{Error, Found, Reply};
+use tallylock::{Code, Error, Found, Reply};
 use tallylock_core::key::{Key, Part};
 use tallylock_core::token::Token;
 
@@ -52,7 +52,12 @@ fn list(
     while let Some(page) = scan.next_page()? {
         let locks: Vec<Key> = page.iter().filter_map(lock_of).collect();
         for (lock, seen) in locks.iter().zip(look(&mut plain, &locks)?) {
-            held.extend(seen.map(|seen| (lock.clone(), seen)));
+            match seen {
+                Ok(seen) => held.extend(seen.map(|seen| (lock.clone(), seen))),
+                // What is no text is no lock, whatever lies beside it.
+                Err(error) if error.code() == Code::WrongType => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     if as_json {
@@ -78,7 +83,7 @@ fn show(
     output: &mut dyn Write,
 ) -> Result<Status, Failure> {
     let lock = Key::new(server.key(key)?)?;
-    let seen = look(&mut server.plain()?, &[lock])?.pop().flatten();
+    let seen = look(&mut server.plain()?, &[lock])?.swap_remove(0)?;
     if as_json {
         json(output, &seen)?;
     }
@@ -113,8 +118,8 @@ fn lock_of(found: &Found) -> Option<Key> {
     Key::new(name).ok()
 }
 
-/// Asks the server about locks; gives nothing for one that nobody holds.
-fn look(plain: &mut PlainConnection, locks: &[Key]) -> Result<Vec<Option<Held>>, Error> {
+/// Asks the server about locks.
+fn look(plain: &mut PlainConnection, locks: &[Key]) -> Result<Vec<Seen>, Error> {
     let questions = locks.iter().flat_map(|lock| {
         [
             vec![b"GET".to_vec(), lock.as_bytes().to_vec()],
@@ -124,37 +129,49 @@ fn look(plain: &mut PlainConnection, locks: &[Key]) -> Result<Vec<Option<Held>>,
     });
     let replies = plain.ask_all(questions)?;
     let answers = locks.iter().zip(replies.chunks_exact(3));
-    answers
-        .map(|(lock, answers)| {
-            if let Some(Reply::Error(refused)) = answers
-                .iter()
-                .find(|reply| matches!(reply, Reply::Error(_)))
-            {
-                return Err(Error::from_reply(refused).about(lock.as_bytes()));
-            }
-            let [Reply::Text(value), ttl, fence] = answers else {
-                return Ok(None);
-            };
-            let token = Token::read(value);
-            Ok(Some(Held {
-                key: text(lock.as_bytes()),
-                token: if token.is_some() {
-                    "tallylock"
-                } else {
-                    "other"
-                },
-                holder: token.as_ref().and_then(Token::label).map(str::to_owned),
-                remaining_ms: match ttl {
-                    Reply::Integer(millis) => u64::try_from(*millis).ok(),
-                    _ => None,
-                },
-                fence: match fence {
-                    Reply::Text(fence) => Some(text(fence)),
-                    _ => None,
-                },
-            }))
-        })
-        .collect()
+    Ok(answers
+        .map(|(lock, answers)| seen(lock, answers).map_err(|error| error.about(lock.as_bytes())))
+        .collect())
+}
+
+/// A lock that is held, nothing for one that nobody holds, or why it cannot be told.
+type Seen = Result<Option<Held>, Error>;
+
+fn seen(lock: &Key, answers: &[Reply]) -> Seen {
+    let [value, ttl, fence] = answers else {
+        return Ok(None);
+    };
+    let value = match value {
+        Reply::Text(value) => value,
+        Reply::Error(refused) => return Err(Error::from_reply(refused)),
+        _ => return Ok(None),
+    };
+    let remaining_ms = match ttl {
+        Reply::Integer(millis) => u64::try_from(*millis).ok(),
+        Reply::Error(refused) => return Err(Error::from_reply(refused)),
+        _ => None,
+    };
+    let fence = match fence {
+        Reply::Text(fence) => Some(text(fence)),
+        Reply::Error(refused) => match Error::from_reply(refused) {
+            // That spoils the next acquire, but the lock is held.
+            error if error.code() == Code::WrongType => None,
+            error => return Err(error),
+        },
+        _ => None,
+    };
+    let token = Token::read(value);
+    Ok(Some(Held {
+        key: text(lock.as_bytes()),
+        token: if token.is_some() {
+            "tallylock"
+        } else {
+            "other"
+        },
+        holder: token.as_ref().and_then(Token::label).map(str::to_owned),
+        remaining_ms,
+        fence,
+    }))
 }
 
 impl Held {

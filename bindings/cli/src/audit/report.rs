@@ -135,14 +135,14 @@ impl Report {
         let (open, ending) = (&self.open_claims, &self.ending_claims);
         writeln!(
             output,
-            "\n{} open claims of {} in all",
+            "\nOpen claims: {}, of {} in all",
             open.count, open.sum
         )?;
         if ending.sum.count > 0 {
             let within = duration::shown(Duration::from_millis(ending.within_ms));
             writeln!(
                 output,
-                "{} of them, of {}, have less than {within} left: their amounts are lost then",
+                "With less than {within} left: {}, of {}; their amounts are lost then",
                 ending.sum.count, ending.sum.sum
             )?;
             let rows = ending.first.iter();

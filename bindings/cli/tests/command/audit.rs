@@ -55,7 +55,7 @@ on_each_server! {
 
         let told = run(["audit", &server.url(), "--near", "8d"]);
         assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "no progress where there is no terminal");
-        for line in ["9 keys, 3 of them without a TTL", "1 open claims of 40 in all", "1 of them, of 40, have less than 8d left"] {
+        for line in ["9 keys, 3 of them without a TTL", "Open claims: 1, of 40 in all", "With less than 8d left: 1, of 40"] {
             assert!(told.stdout.contains(line), "{line} is not in:\n{}", told.stdout);
         }
         lease.release().unwrap();
@@ -82,6 +82,25 @@ on_each_server! {
         assert_eq!(pttl(&server, "other:1"), -1, "nor one that does not match");
         let again = run(repair);
         assert!(again.stdout.contains("\n0 keys were given a TTL"), "{again:?}");
+    }
+
+    fn the_documented_rights_are_enough(server: Server) {
+        plant(&server, "session:1", "1");
+        let page = include_str!("../../../../docs/cli.md");
+        let rights = |command: &str| {
+            let row = page.lines().find_map(|line| line.strip_prefix(&format!("| `{command}` | `"))).unwrap();
+            row.split('`').next().unwrap().split(' ').collect::<Vec<_>>()
+        };
+        let look = [&["~session:*"], &rights("audit")[..]].concat();
+        let url = crate::run::account(&server, &look);
+        let found = json(&["audit", &url, "--match", "session:*"]);
+        assert_eq!(found["without_ttl"], json!(1));
+        let repair = [&look[..], &rights("audit --repair")[..]].concat();
+        let url = crate::run::account(&server, &repair);
+        let repaired = json(&["audit", &url, "--match", "session:*", "--repair", "--ttl", "15m", "--yes"]);
+        assert_eq!(repaired["repaired"], json!(1));
+        let refused: Vec<redis::Value> = redis::cmd("ACL").arg("LOG").query(&mut server.connection()).unwrap();
+        assert!(refused.is_empty(), "{refused:?}");
     }
 
     fn a_repair_that_is_refused_says_how_far_it_came(server: Server) {

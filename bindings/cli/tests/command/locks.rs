@@ -20,19 +20,27 @@ on_each_server! {
         client.lock("invoice:theirs", TTL).unwrap().acquire(Duration::ZERO).unwrap().release().unwrap();
         plant(&server, "invoice:theirs", "their-token");
         plant(&server, "invoice:no-lock", "text");
+        // What is no text any more is no lock, and hides no other.
+        client.lock("invoice:list", TTL).unwrap().acquire(Duration::ZERO).unwrap().release().unwrap();
+        redis::cmd("LPUSH").arg("invoice:list").arg("x").exec(&mut server.connection()).unwrap();
+
+        let spoiled = client.lock("invoice:spoiled", TTL).unwrap().acquire(Duration::ZERO).unwrap();
+        redis::pipe().cmd("DEL").arg("invoice:spoiled{invoice:spoiled}:tlu1:fence")
+            .cmd("LPUSH").arg("invoice:spoiled{invoice:spoiled}:tlu1:fence").arg("x").exec(&mut server.connection()).unwrap();
 
         let listed = json(&["lock", "list", &server.url()]);
         let keys: Vec<&Value> = listed.as_array().unwrap().iter().map(|lock| &lock["key"]).collect();
-        assert_eq!(keys, ["invoice:42", "invoice:theirs", "{invoice}:43"]);
+        assert_eq!(keys, ["invoice:42", "invoice:spoiled", "invoice:theirs", "{invoice}:43"]);
         assert_eq!((&listed[0]["holder"], &listed[0]["token"]), (&json!("biller-7"), &json!("tallylock")));
         assert_eq!(listed[0]["fence"], json!(held.fence().to_string()));
         assert!((1..=900_000).contains(&listed[0]["remaining_ms"].as_i64().unwrap()));
-        assert_eq!((&listed[1]["holder"], &listed[1]["token"], &listed[1]["remaining_ms"]), (&json!(null), &json!("other"), &json!(null)));
+        assert_eq!((&listed[1]["holder"], &listed[1]["fence"]), (&json!("biller-7"), &json!(null)));
+        assert_eq!((&listed[2]["holder"], &listed[2]["token"], &listed[2]["remaining_ms"]), (&json!(null), &json!("other"), &json!(null)));
         let some = json(&["lock", "list", &server.url(), "--match", "{*"]);
         assert_eq!((some.as_array().unwrap().len(), &some[0]["fence"]), (1, &json!(tagged.fence().to_string())));
 
         let told = run(["lock", "list", &server.url()]);
-        assert_eq!(told.stdout.lines().count(), 4, "{told:?}");
+        assert_eq!(told.stdout.lines().count(), 5, "{told:?}");
         assert!(told.stdout.contains("biller-7") && told.stdout.contains("without a TTL"), "{told:?}");
         let token: String = redis::cmd("GET").arg("invoice:42").query(&mut server.connection()).unwrap();
         assert!(!told.stdout.contains(&token[..32]), "a token is the right to release");
@@ -43,5 +51,6 @@ on_each_server! {
         assert_eq!(json(&["lock", "show", &server.url(), "invoice:42"])["key"], json!("invoice:42"));
         assert_eq!(run(["lock", "show", &server.url(), "invoice:free"]).code, Some(1));
         assert_eq!(json_and_code(&["lock", "show", &server.url(), "invoice:free"]), (Some(1), json!(null)));
+        spoiled.release().unwrap();
     }
 }
