@@ -2,12 +2,18 @@ package dev.tallylock
 
 import dev.tallylock.ffi.clientHasMemory
 import dev.tallylock.ffi.clientHealed
+import dev.tallylock.ffi.submitClientAddMany
 import dev.tallylock.internal.CounterHandle
 import dev.tallylock.internal.LockHandle
+import dev.tallylock.internal.NO_BOUND
+import dev.tallylock.internal.ScanHandle
 import dev.tallylock.internal.Session
 import dev.tallylock.internal.ValueHandle
+import dev.tallylock.internal.toAddResults
 import dev.tallylock.internal.toMicros
+import dev.tallylock.internal.toNative
 import dev.tallylock.internal.toUtf8
+import dev.tallylock.internal.toWithinMicros
 import kotlin.time.Duration
 import dev.tallylock.blocking.Client as BlockingClient
 
@@ -32,7 +38,7 @@ public class Client internal constructor(internal val session: Session) : AutoCl
         get() = if (session.call(::clientHasMemory)) Memory(session) else null
 
     /**
-     * How many counters had lost their TTL and were given it back by a drain of this client.
+     * How many counters had lost their TTL and were given it back by a drain or claim of this client.
      *
      * @throws ClosedException if the client is closed
      */
@@ -91,6 +97,66 @@ public class Client internal constructor(internal val session: Session) : AutoCl
         key: ByteArray,
         ttl: Duration,
     ): Lock = Lock(LockHandle(session, key, ttl.toMicros()))
+
+    /**
+     * Adds to any counters in one round trip. Each add is atomic and has a result of its own, so that a bad one neither
+     * stops nor hides the others. After a lost reply those with an idempotency key are repeated by themselves; one without
+     * may be [OutcomeUnknownException].
+     *
+     * @param entries up to 10,000, made by [Counter.entry]
+     * @return the result of each entry, in the same order
+     * @throws InvalidArgumentException if there are too many, or an idempotency key or how long it is to be remembered is
+     *   out of bounds; nothing is sent
+     * @throws ClosedException if the client is closed
+     */
+    public suspend fun addMany(entries: Collection<Entry>): List<AddResult> {
+        val packed = entries.toNative()
+        return session
+            .await { client, ticket -> submitClientAddMany(client, ticket, packed) }
+            .toBytes()
+            .toAddResults()
+    }
+
+    /**
+     * Looks through all keys of the server for counters. Sends nothing yet: [collecting][Scan.collect] does.
+     *
+     * @param pattern what their keys match: `*` for any text, `?` for any byte, `[a-z]` for one of these
+     * @param cursor where to go on, from the [cursor][Scan.cursor] of an earlier scan; `null` for the beginning
+     * @return a flow of the counters, side keys and other texts left out
+     */
+    public fun scan(
+        pattern: String,
+        cursor: String? = null,
+    ): Scan = scan(pattern.toUtf8(), cursor)
+
+    /** The same with a pattern of any bytes. */
+    public fun scan(
+        pattern: ByteArray,
+        cursor: String? = null,
+    ): Scan = Scan(ScanHandle(session, pattern, cursor, NO_BOUND))
+
+    /**
+     * Looks through all keys of the server for counters that hold something and end soon, or have lost their TTL. Sends
+     * nothing yet: [collecting][Scan.collect] does.
+     *
+     * @param pattern what their keys match, as for [scan]
+     * @param within how soon they end, 0 or more
+     * @param cursor where to go on, from the [cursor][Scan.cursor] of an earlier scan; `null` for the beginning
+     * @return a flow of the counters
+     * @throws InvalidArgumentException if [within] is negative
+     */
+    public fun expiring(
+        pattern: String,
+        within: Duration,
+        cursor: String? = null,
+    ): Scan = expiring(pattern.toUtf8(), within, cursor)
+
+    /** The same with a pattern of any bytes. */
+    public fun expiring(
+        pattern: ByteArray,
+        within: Duration,
+        cursor: String? = null,
+    ): Scan = Scan(ScanHandle(session, pattern, cursor, within.toWithinMicros()))
 
     /**
      * Closes the client; touches no data, so that locks that are held stay until their TTL ends.

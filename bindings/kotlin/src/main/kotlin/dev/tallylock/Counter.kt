@@ -1,10 +1,24 @@
 package dev.tallylock
 
+import dev.tallylock.ffi.submitCounterAbort
+import dev.tallylock.ffi.submitCounterAddOnce
+import dev.tallylock.ffi.submitCounterClaim
+import dev.tallylock.ffi.submitCounterClaims
+import dev.tallylock.ffi.submitCounterCommit
 import dev.tallylock.ffi.submitCounterDrain
+import dev.tallylock.ffi.submitCounterDrainFenced
 import dev.tallylock.ffi.submitCounterFinish
 import dev.tallylock.ffi.submitCounterRead
 import dev.tallylock.internal.CounterHandle
 import dev.tallylock.internal.DirectCalls
+import dev.tallylock.internal.entry
+import dev.tallylock.internal.toAdded
+import dev.tallylock.internal.toClaim
+import dev.tallylock.internal.toNative
+import dev.tallylock.internal.toOpenClaims
+import dev.tallylock.internal.toRememberMicros
+import dev.tallylock.internal.toUtf8
+import kotlin.time.Duration
 
 /**
  * A counter with a TTL. Made by [Client.counter]; may be shared by coroutines.
@@ -37,6 +51,79 @@ public class Counter internal constructor(private val handle: CounterHandle) {
             }.toLong()
 
     /**
+     * Adds to the counter unless it was added under this idempotency key before. Repeated by itself after a lost reply,
+     * and may be repeated by the caller as long as the key is remembered.
+     *
+     * @param amount any number; 0 and negative ones too
+     * @param idempotencyKey 1 to 512 bytes of UTF-8, unique among the adds to this counter
+     * @param remember how long the key is remembered, 1 ms to 10 years, rounded up to milliseconds; 24 hours if `null`
+     * @return the present total, and whether this call has added
+     * @throws ConflictException if another amount was added under this key; nothing is changed
+     * @throws InvalidArgumentException if the key or [remember] is out of bounds; nothing is sent
+     * @throws CounterOverflowException if the total does not fit into 64 bits; nothing is changed
+     * @throws NotAnIntegerException if the counter's key holds something else
+     * @throws WrongTypeException if the counter's key holds something that is not a string
+     */
+    public suspend fun add(
+        amount: Long,
+        idempotencyKey: String,
+        remember: Duration? = null,
+    ): Added = add(amount, idempotencyKey.toUtf8(handle.key), remember)
+
+    /** The same with a key of any bytes. */
+    public suspend fun add(
+        amount: Long,
+        idempotencyKey: ByteArray,
+        remember: Duration? = null,
+    ): Added {
+        val id = idempotencyKey.toNative()
+        return handle.session
+            .await { client, ticket ->
+                submitCounterAddOnce(
+                    client,
+                    ticket,
+                    handle.key,
+                    handle.ttlMicros,
+                    handle.isFixed,
+                    amount,
+                    id,
+                    remember.toRememberMicros(),
+                )
+            }.toBytes()
+            .toAdded()
+    }
+
+    /**
+     * An add for [Client.addMany]. Asks no server.
+     *
+     * @param amount any number; 0 and negative ones too
+     * @return an entry
+     */
+    public fun entry(amount: Long): Entry = handle.entry(amount)
+
+    /**
+     * An add with an idempotency key for [Client.addMany]. Asks no server.
+     *
+     * @param amount any number; 0 and negative ones too
+     * @param idempotencyKey 1 to 512 bytes of UTF-8, unique among the adds to this counter
+     * @param remember how long the key is remembered, 1 ms to 10 years, rounded up to milliseconds; 24 hours if `null`
+     * @return an entry; if the key is too long or [remember] out of bounds, [Client.addMany] refuses it
+     * @throws InvalidArgumentException if the key is empty
+     */
+    public fun entry(
+        amount: Long,
+        idempotencyKey: String,
+        remember: Duration? = null,
+    ): Entry = handle.entry(amount, idempotencyKey.toUtf8(handle.key), remember.toRememberMicros())
+
+    /** The same with a key of any bytes. */
+    public fun entry(
+        amount: Long,
+        idempotencyKey: ByteArray,
+        remember: Duration? = null,
+    ): Entry = handle.entry(amount, idempotencyKey.copyOf(), remember.toRememberMicros())
+
+    /**
      * Reads the counter.
      *
      * @return the total; `null` if there is no counter
@@ -51,14 +138,21 @@ public class Counter internal constructor(private val handle: CounterHandle) {
     /**
      * Takes what the counter holds and leaves 0 with the TTL that it has. Never repeated by itself.
      *
+     * @param fence the [fence][Lease.fence] of the lease under which this is done, an unsigned number; `null` for none
      * @return what was taken; `null` if there is no counter
+     * @throws FencedOffException if a drain or claim with a higher fence was here within the last 7 days
      * @throws NotAnIntegerException if the key holds something else
      * @throws WrongTypeException if the key holds something that is not a string
      */
-    public suspend fun drain(): Long? =
+    public suspend fun drain(fence: Long? = null): Long? =
         handle.session
-            .await { client, ticket -> submitCounterDrain(client, ticket, handle.key, handle.ttlMicros) }
-            .toLongOrNull()
+            .await { client, ticket ->
+                if (fence == null) {
+                    submitCounterDrain(client, ticket, handle.key, handle.ttlMicros)
+                } else {
+                    submitCounterDrainFenced(client, ticket, handle.key, handle.ttlMicros, fence.toULong())
+                }
+            }.toLongOrNull()
 
     /**
      * Deletes the counter. Never repeated by itself.
@@ -71,4 +165,94 @@ public class Counter internal constructor(private val handle: CounterHandle) {
         handle.session
             .await { client, ticket -> submitCounterFinish(client, ticket, handle.key, handle.ttlMicros) }
             .toLongOrNull()
+
+    /**
+     * Takes what the counter holds for the claim of this id, to be [committed][commit] once it is billed, and leaves 0
+     * with the TTL that it has. Asked again with the same id it gives the same amount, and what has become of the claim.
+     * Repeated by itself after a lost reply.
+     *
+     * An open claim is kept for 7 days, an ended one for 24 hours.
+     *
+     * @param id 1 to 512 bytes of UTF-8, unique among the claims of this counter
+     * @param fence the [fence][Lease.fence] of the lease under which this is done, an unsigned number; `null` for none
+     * @return the claim; `null`, with nothing written, if there is nothing to take
+     * @throws FencedOffException if a drain or claim with a higher fence was here within the last 7 days
+     * @throws InvalidArgumentException if the id is out of bounds; nothing is sent
+     * @throws NotAnIntegerException if the key holds something else
+     * @throws WrongTypeException if the key holds something that is not a string
+     */
+    public suspend fun claim(
+        id: String,
+        fence: Long? = null,
+    ): Claim? = claim(id.toUtf8(handle.key), fence)
+
+    /** The same with an id of any bytes. */
+    public suspend fun claim(
+        id: ByteArray,
+        fence: Long? = null,
+    ): Claim? {
+        val native = id.toNative()
+        return handle.session
+            .await { client, ticket ->
+                submitCounterClaim(client, ticket, handle.key, handle.ttlMicros, native, fence?.toULong())
+            }.toBytes()
+            .toClaim()
+    }
+
+    /**
+     * Ends a claim as billed; done again, it changes nothing. Repeated by itself after a lost reply.
+     *
+     * @param id the claim's id
+     * @param amount what the claim gave, and was billed
+     * @throws ConflictException if the claim took another amount, was aborted, or is not there
+     * @throws InvalidArgumentException if the id is out of bounds; nothing is sent
+     */
+    public suspend fun commit(
+        id: String,
+        amount: Long,
+    ): Unit = commit(id.toUtf8(handle.key), amount)
+
+    /** The same with an id of any bytes. */
+    public suspend fun commit(
+        id: ByteArray,
+        amount: Long,
+    ) {
+        val native = id.toNative()
+        handle.session
+            .await { client, ticket ->
+                submitCounterCommit(client, ticket, handle.key, handle.ttlMicros, native, amount)
+            }.toUnit()
+    }
+
+    /**
+     * Ends a claim as not billed, and adds its amount to the counter again; done again, it changes nothing. A counter that
+     * is gone is made anew. Repeated by itself after a lost reply.
+     *
+     * @param id the claim's id
+     * @return the amount that was given back
+     * @throws ConflictException if the claim was committed, or is not there
+     * @throws CounterOverflowException if the counter cannot take the amount; the claim stays open
+     * @throws InvalidArgumentException if the id is out of bounds; nothing is sent
+     */
+    public suspend fun abort(id: String): Long = abort(id.toUtf8(handle.key))
+
+    /** The same with an id of any bytes. */
+    public suspend fun abort(id: ByteArray): Long {
+        val native = id.toNative()
+        return handle.session
+            .await { client, ticket -> submitCounterAbort(client, ticket, handle.key, handle.ttlMicros, native) }
+            .toLong()
+    }
+
+    /**
+     * Lists the open claims of this counter. Goes through all keys of the server: for billing jobs that start and for
+     * people, not for each call.
+     *
+     * @return the claims, in the order of their ids
+     */
+    public suspend fun claims(): List<OpenClaim> =
+        handle.session
+            .await { client, ticket -> submitCounterClaims(client, ticket, handle.key, handle.ttlMicros) }
+            .toBytes()
+            .toOpenClaims()
 }

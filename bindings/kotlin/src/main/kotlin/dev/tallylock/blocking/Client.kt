@@ -1,12 +1,21 @@
 package dev.tallylock.blocking
 
+import dev.tallylock.AddResult
+import dev.tallylock.Entry
 import dev.tallylock.Expiry
+import dev.tallylock.ffi.clientAddMany
 import dev.tallylock.internal.CounterHandle
 import dev.tallylock.internal.LockHandle
+import dev.tallylock.internal.NO_BOUND
+import dev.tallylock.internal.ScanHandle
 import dev.tallylock.internal.ValueHandle
+import dev.tallylock.internal.toAddResults
 import dev.tallylock.internal.toMicros
+import dev.tallylock.internal.toNative
 import dev.tallylock.internal.toUtf8
+import dev.tallylock.internal.toWithinMicros
 import java.time.Duration
+import kotlin.time.toKotlinDuration
 import dev.tallylock.Client as SuspendingClient
 
 /**
@@ -27,7 +36,7 @@ public class Client internal constructor(private val client: SuspendingClient) :
         get() = client.memory?.let(::Memory)
 
     /**
-     * How many counters had lost their TTL and were given it back by a drain of this client.
+     * How many counters had lost their TTL and were given it back by a drain or claim of this client.
      *
      * @throws dev.tallylock.ClosedException if the client is closed
      */
@@ -88,6 +97,65 @@ public class Client internal constructor(private val client: SuspendingClient) :
         key: ByteArray,
         ttl: Duration,
     ): Lock = Lock(LockHandle(client.session, key, ttl.toMicros()))
+
+    /**
+     * Adds to any counters in one round trip. Each add is atomic and has a result of its own, so that a bad one neither
+     * stops nor hides the others. After a lost reply those with an idempotency key are repeated by themselves; one without
+     * may be `outcome_unknown`.
+     *
+     * @param entries up to 10,000, made by [Counter.entry]
+     * @return the result of each entry, in the same order
+     * @throws dev.tallylock.InvalidArgumentException if there are too many, or an idempotency key or how long it is to be remembered is
+     *   out of bounds; nothing is sent
+     * @throws dev.tallylock.ClosedException if the client is closed
+     */
+    public fun addMany(entries: Collection<Entry>): List<AddResult> =
+        client.session.call { id -> clientAddMany(id, entries.toNative()) }.toAddResults()
+
+    /**
+     * Looks through all keys of the server for counters. Sends nothing yet: iterating does.
+     *
+     * @param pattern what their keys match: `*` for any text, `?` for any byte, `[a-z]` for one of these
+     * @param cursor where to go on, from the [cursor][Scan.cursor] of an earlier scan; `null` for the beginning
+     * @return the counters, side keys and other texts left out
+     */
+    @JvmOverloads
+    public fun scan(
+        pattern: String,
+        cursor: String? = null,
+    ): Scan = scan(pattern.toUtf8(), cursor)
+
+    /** The same with a pattern of any bytes. */
+    @JvmOverloads
+    public fun scan(
+        pattern: ByteArray,
+        cursor: String? = null,
+    ): Scan = Scan(ScanHandle(client.session, pattern, cursor, NO_BOUND))
+
+    /**
+     * Looks through all keys of the server for counters that hold something and end soon, or have lost their TTL. Sends
+     * nothing yet: iterating does.
+     *
+     * @param pattern what their keys match, as for [scan]
+     * @param within how soon they end, 0 or more
+     * @param cursor where to go on, from the [cursor][Scan.cursor] of an earlier scan; `null` for the beginning
+     * @return the counters
+     * @throws dev.tallylock.InvalidArgumentException if [within] is negative
+     */
+    @JvmOverloads
+    public fun expiring(
+        pattern: String,
+        within: Duration,
+        cursor: String? = null,
+    ): Scan = expiring(pattern.toUtf8(), within, cursor)
+
+    /** The same with a pattern of any bytes. */
+    @JvmOverloads
+    public fun expiring(
+        pattern: ByteArray,
+        within: Duration,
+        cursor: String? = null,
+    ): Scan = Scan(ScanHandle(client.session, pattern, cursor, within.toKotlinDuration().toWithinMicros()))
 
     /**
      * Closes the client, the suspending one too; touches no data, so that locks that are held stay until their TTL ends.

@@ -9,6 +9,9 @@ import java.nio.ByteBuffer
  */
 internal fun ByteArray.toNative(): ByteBuffer = ByteBuffer.allocateDirect(size).put(this).flip()
 
+/** A key as exceptions name it. */
+internal fun ByteBuffer.toName(): String = Charsets.UTF_8.decode(duplicate()).toString()
+
 /**
  * The text's UTF-8 bytes. Half of a surrogate pair has none: it is refused, or two keys would become one.
  *
@@ -18,15 +21,18 @@ internal fun String.toUtf8(key: ByteBuffer? = null): ByteArray =
     try {
         encodeToByteArray(throwOnInvalidSequence = true)
     } catch (_: CharacterCodingException) {
-        val name = key?.let { Charsets.UTF_8.decode(it.duplicate()).toString() } ?: encodeToByteArray().decodeToString()
-        throw Failure(
-            code = "invalid_argument",
-            reason = null,
-            key = name,
-            // In the words of the core, which cannot be given such a text.
-            detail =
-                "invalid_argument, key \"$name\": a text has no half of a surrogate pair; " +
-                    "correct the argument; nothing was sent",
-            applied = "no",
-        ).toException()
+        val name = key?.toName() ?: encodeToByteArray().decodeToString()
+        throw invalidArgument(name, "a text has no half of a surrogate pair")
+    }
+
+/**
+ * The text that these bytes are the UTF-8 of.
+ *
+ * @throws IllegalStateException if they are of none
+ */
+internal fun ByteArray.toText(): String =
+    try {
+        decodeToString(throwOnInvalidSequence = true)
+    } catch (exception: CharacterCodingException) {
+        throw IllegalStateException("the bytes are no UTF-8: take them as they are", exception)
     }

@@ -22,3 +22,19 @@ internal fun Duration.toMicros(): Long {
 
 /** The same for Java's durations. */
 internal fun JavaDuration.toMicros(): Long = toKotlinDuration().toMicros()
+
+/** How long a keyed add is remembered; 0 for the default, which zero itself must not be taken for: it is refused. */
+internal fun Duration?.toRememberMicros(): Long = if (this == null) 0 else toMicros().let { if (it == 0L) 1 else it }
+
+/**
+ * How soon a counter must end to be found; a negative number would be taken for no bound.
+ *
+ * @throws dev.tallylock.InvalidArgumentException if it is negative
+ */
+internal fun Duration.toWithinMicros(): Long {
+    if (isNegative()) throw invalidArgument(null, "within must be at least 0 ms, not $this")
+    return toMicros()
+}
+
+/** Every counter, however long it has to live. */
+internal const val NO_BOUND: Long = -1

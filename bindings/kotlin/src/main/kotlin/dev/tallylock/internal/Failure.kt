@@ -64,6 +64,25 @@ internal fun CallException.toFailure(): Failure =
         is CallException.Failed -> Failure(code, reason, key, detail, applied)
     }
 
+/**
+ * The refusal of an argument that cannot cross the boundary, in the words that the core has for others.
+ *
+ * @param key what the call was about, as text
+ */
+internal fun invalidArgument(
+    key: String?,
+    why: String,
+): TallylockException =
+    Failure(
+        code = "invalid_argument",
+        reason = null,
+        key = key,
+        detail =
+            "invalid_argument${if (key == null) "" else ", key \"$key\""}: $why; " +
+                "correct the argument; nothing was sent",
+        applied = "no",
+    ).toException()
+
 /** Runs a call across the boundary; its failure becomes one of the public exceptions. */
 internal inline fun <T> translated(call: () -> T): T =
     try {

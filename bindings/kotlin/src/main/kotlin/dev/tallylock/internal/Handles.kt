@@ -19,9 +19,22 @@ internal class CounterHandle(
     val borrowedKey: BorrowedBytes = BorrowedBytes(this.key)
     val isFixed: Boolean = expiry == Expiry.Fixed
 
+    /** What each entry of this counter in a batch begins with. */
+    val packed: ByteArray by lazy(LazyThreadSafetyMode.PUBLICATION) { packCounter(this.key, ttlMicros, isFixed) }
+
     init {
         translated { checkCounter(this.key, ttlMicros) }
     }
+}
+
+/** What is looked for among the counters, and where the look begins. */
+internal class ScanHandle(
+    val session: Session,
+    pattern: ByteArray,
+    val cursor: String?,
+    val withinMicros: Long,
+) {
+    val pattern: ByteBuffer = pattern.toNative()
 }
 
 /** A value's key. */

@@ -1,8 +1,5 @@
 package dev.tallylock.internal
 
-import java.nio.ByteBuffer
-import java.nio.ByteOrder
-
 /** What a call in the background ended with. */
 internal sealed interface Outcome {
     data object None : Outcome
@@ -23,6 +20,8 @@ internal sealed interface Outcome {
     fun toLong(): Long = toLongOrNull() ?: unexpected()
 
     fun toLongOrNull(): Long? = if (succeeded() == None) null else (this as? Integer ?: unexpected()).value
+
+    fun toBytes(): ByteArray = toBytesOrNull() ?: unexpected()
 
     fun toBytesOrNull(): ByteArray? = if (succeeded() == None) null else (this as? Bytes ?: unexpected()).value
 
@@ -46,41 +45,28 @@ internal sealed interface Outcome {
 
 /**
  * Reads the records of a client's queue, as the native library's module `completion` lays them out: a ticket, a kind,
- * and what that kind has, little-endian.
+ * and what that kind has.
  */
 internal class Records(packed: ByteArray) {
-    private val records = ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN)
+    private val records = Packed(packed)
 
     /** Calls [each] with every ticket and what it ended with. */
     fun forEach(each: (ticket: Long, outcome: Outcome) -> Unit) {
-        while (records.hasRemaining()) {
-            each(records.getLong(), outcome())
+        while (records.hasMore()) {
+            each(records.long(), outcome())
         }
     }
 
     private fun outcome(): Outcome =
-        when (val kind = records.get().toInt()) {
+        when (val kind = records.byte()) {
             NOTHING -> Outcome.None
-            INTEGER -> Outcome.Integer(records.getLong())
-            BYTES -> Outcome.Bytes(bytes())
-            TRUTH -> Outcome.Truth(records.get() != 0.toByte())
-            LEASE -> Outcome.Granted(records.getLong().toULong())
-            ERROR -> Outcome.Failed(failure())
+            INTEGER -> Outcome.Integer(records.long())
+            BYTES -> Outcome.Bytes(records.bytes())
+            TRUTH -> Outcome.Truth(records.byte() != 0)
+            LEASE -> Outcome.Granted(records.long().toULong())
+            ERROR -> Outcome.Failed(records.failure())
             else -> error("the native library sent a record of the unknown kind $kind")
         }
-
-    private fun failure(): Failure =
-        Failure(
-            code = text(),
-            reason = text().ifEmpty { null },
-            key = text().ifEmpty { null },
-            detail = text(),
-            applied = text(),
-        )
-
-    private fun text(): String = bytes().decodeToString()
-
-    private fun bytes(): ByteArray = ByteArray(records.getInt()).also { records.get(it) }
 
     private companion object {
         private const val NOTHING = 0
