@@ -1,13 +1,21 @@
 package dev.tallylock
 
+import dev.tallylock.ffi.submitUpdateBegin
+import dev.tallylock.ffi.submitUpdateOffer
 import dev.tallylock.ffi.submitValueCompareAndSet
 import dev.tallylock.ffi.submitValueGet
 import dev.tallylock.ffi.submitValueReplaceIfPresent
 import dev.tallylock.ffi.submitValueTouch
+import dev.tallylock.ffi.updateFree
+import dev.tallylock.ffi.updatePresent
+import dev.tallylock.internal.Offered
+import dev.tallylock.internal.Outcome
 import dev.tallylock.internal.ValueHandle
 import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toNative
+import dev.tallylock.internal.toOffered
 import dev.tallylock.internal.toUtf8
+import dev.tallylock.internal.translated
 import kotlin.time.Duration
 
 /**
@@ -98,4 +106,60 @@ public class Value internal constructor(private val handle: ValueHandle) {
         value: String,
         ttl: Duration,
     ): Boolean = compareAndSet(expected.toUtf8(handle.key), value.toUtf8(handle.key), ttl)
+
+    /**
+     * Replaces the value by what [change] makes of it, and its TTL with it, if there is one. What [change] throws is thrown,
+     * and nothing is written then.
+     *
+     * @param ttl what it has to live from then on, 1 ms to 10 years, rounded up to milliseconds
+     * @param change gives the new bytes for those that are there; called again with what is there then, if another has
+     *   written meanwhile. Nothing is locked while it runs
+     * @return what was written; `null` if there is no value
+     * @throws ConflictException if others were faster until the deadline; nothing is written
+     * @throws InvalidArgumentException if the TTL is out of bounds; nothing is written
+     * @throws WrongTypeException if the key holds something that is not a string
+     */
+    public suspend fun update(
+        ttl: Duration,
+        change: suspend (present: ByteArray) -> ByteArray,
+    ): ByteArray? {
+        val update = begin() ?: return null
+        try {
+            while (true) {
+                val value = change(translated { updatePresent(update) })
+                when (offer(update, value, ttl)) {
+                    Offered.Written -> return value
+                    Offered.Gone -> return null
+                    Offered.Overtaken -> {}
+                }
+            }
+        } finally {
+            updateFree(update)
+        }
+    }
+
+    /** Reads the value to change it; the id of what was read must be freed. */
+    private suspend fun begin(): ULong? =
+        handle.session
+            .awaitOrLeave(
+                { client, ticket -> submitUpdateBegin(client, ticket, handle.key) },
+                { unseen -> (unseen as? Outcome.Integer)?.let { updateFree(it.value.toULong()) } },
+            ).toLong()
+            .takeIf { it != 0L }
+            ?.toULong()
+
+    private suspend fun offer(
+        update: ULong,
+        value: ByteArray,
+        ttl: Duration,
+    ): Offered {
+        val native = value.toNative()
+        return handle.session
+            .awaitOrLeave(
+                { client, ticket -> submitUpdateOffer(client, ticket, handle.key, update, native, ttl.toMicros()) },
+                // An offer that was overtaken keeps the id, after its caller has freed it.
+                { updateFree(update) },
+            ).toLong()
+            .toOffered()
+    }
 }

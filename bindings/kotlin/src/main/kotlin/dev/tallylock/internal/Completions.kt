@@ -37,6 +37,18 @@ internal class Completions(private val client: ULong) {
         }
 
     /**
+     * Submits a call and suspends until it has ended. If the coroutine is cancelled meanwhile, the call runs on, and
+     * [unseen] has what it ended with: for outcomes that are to be cleaned up after.
+     */
+    suspend fun awaitOrLeave(
+        submit: (ticket: ULong) -> Unit,
+        unseen: (outcome: Outcome) -> Unit,
+    ): Outcome =
+        suspendCancellableCoroutine { continuation ->
+            begin(submit) { outcome -> continuation.resume(outcome) { _, late, _ -> unseen(late) } }
+        }
+
+    /**
      * Submits a call and parks the calling thread until it has ended. If the thread is interrupted meanwhile, the call
      * is given up: it stops and undoes what it did.
      */

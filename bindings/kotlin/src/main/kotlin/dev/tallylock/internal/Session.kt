@@ -35,6 +35,17 @@ internal class Session private constructor(private val id: ULong) {
             Reference.reachabilityFence(this)
         }
 
+    /** The same, but the call of a cancelled coroutine runs on, and [unseen] has its outcome. */
+    suspend fun awaitOrLeave(
+        submit: (client: ULong, ticket: ULong) -> Unit,
+        unseen: (outcome: Outcome) -> Unit,
+    ): Outcome =
+        try {
+            completions.awaitOrLeave({ ticket -> submit(id, ticket) }, unseen)
+        } finally {
+            Reference.reachabilityFence(this)
+        }
+
     /** Runs a call in the background and parks the thread until it has ended; an interrupted thread gives it up. */
     fun awaitParked(submit: (client: ULong, ticket: ULong) -> Unit): Outcome =
         try {
