@@ -2,6 +2,7 @@
 
 package dev.tallylock.cases
 
+import dev.tallylock.ClaimState
 import dev.tallylock.Expiry
 import kotlinx.serialization.ExperimentalSerializationApi
 import kotlinx.serialization.SerialName
@@ -134,35 +135,36 @@ class ExpectedError(
     val mentions: List<String> = emptyList(),
 ) {
     init {
-        require(code in codes) { "there is no code $code" }
+        requireCode(code)
         require((code == "lost") == (reason != null)) { "lost has a reason, and nothing else has" }
         require(code != "lost" || applied == AppliedName.No) { "lost is never applied" }
     }
-
-    private companion object {
-        val codes =
-            setOf(
-                "busy",
-                "lost",
-                "already_held",
-                "fenced_off",
-                "conflict",
-                "invalid_argument",
-                "wrong_type",
-                "not_an_integer",
-                "overflow",
-                "timeout",
-                "unavailable",
-                "outcome_unknown",
-                "read_only",
-                "forbidden",
-                "out_of_memory",
-                "unsupported",
-                "cancelled",
-                "closed",
-            )
-    }
 }
+
+/** Refuses what is the code of no error. */
+internal fun requireCode(code: String): Unit = require(code in CODES) { "there is no code $code" }
+
+private val CODES =
+    setOf(
+        "busy",
+        "lost",
+        "already_held",
+        "fenced_off",
+        "conflict",
+        "invalid_argument",
+        "wrong_type",
+        "not_an_integer",
+        "overflow",
+        "timeout",
+        "unavailable",
+        "outcome_unknown",
+        "read_only",
+        "forbidden",
+        "out_of_memory",
+        "unsupported",
+        "cancelled",
+        "closed",
+    )
 
 /** Whether it was applied, by the word for it. */
 @Serializable
@@ -172,6 +174,19 @@ enum class AppliedName(val applied: dev.tallylock.Applied) {
 
     @SerialName("maybe")
     Maybe(dev.tallylock.Applied.Maybe),
+}
+
+/** What has become of a claim, by the word for it. */
+@Serializable
+enum class StateName(val state: ClaimState) {
+    @SerialName("open")
+    Open(ClaimState.Open),
+
+    @SerialName("committed")
+    Committed(ClaimState.Committed),
+
+    @SerialName("aborted")
+    Aborted(ClaimState.Aborted),
 }
 
 /** Why a lease is lost, by the word for it. */

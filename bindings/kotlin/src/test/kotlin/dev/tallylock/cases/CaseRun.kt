@@ -1,5 +1,8 @@
 package dev.tallylock.cases
 
+import dev.tallylock.AddResult
+import dev.tallylock.Added
+import dev.tallylock.Claim
 import dev.tallylock.TallylockException
 import dev.tallylock.testing.FaceClient
 import dev.tallylock.testing.FaceCounter
@@ -7,6 +10,7 @@ import dev.tallylock.testing.FaceLease
 import dev.tallylock.testing.FaceLock
 import dev.tallylock.testing.FaceValue
 import dev.tallylock.testing.Found
+import dev.tallylock.testing.Listed
 import org.junit.jupiter.api.Assertions.assertArrayEquals
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertNull
@@ -41,6 +45,7 @@ class CaseRun(
     ) {
         when (step) {
             is Step.OnCounter -> runOnCounter(step)
+            is Step.OnClient -> runOnClient(step)
             is Step.OnValue -> runOnValue(step)
             is Step.Acquire ->
                 expecting(step.error) {
@@ -61,27 +66,85 @@ class CaseRun(
             val counter = handle<FaceCounter>(step.on)
             when (step) {
                 is Step.Add -> {
-                    val total =
-                        counter.add(
-                            step.with.amount.number
-                                .longValueExact(),
-                        )
+                    val total = counter.add(step.with.amount.long)
                     step.expect?.let { assertEquals(it.total.number, total.big()) }
+                }
+                is Step.AddOnce -> {
+                    val added = counter.add(step.with.amount.long, step.with.id.text, step.with.remember?.duration)
+                    step.expect?.let { assertEquals(Added(it.total.long, it.applied), added) }
                 }
                 is Step.Read -> {
                     val total = counter.read()
                     step.expect?.let { assertEquals(it.total?.number, total?.big()) }
                 }
                 is Step.Drain -> {
-                    val amount = counter.drain()
+                    val amount = counter.drain(step.with.fence?.long)
                     step.expect?.let { assertEquals(it.amount?.number, amount?.big()) }
                 }
                 is Step.Finish -> {
                     val amount = counter.finish()
                     step.expect?.let { assertEquals(it.amount?.number, amount?.big()) }
                 }
+                is Step.Claim -> {
+                    val claim = counter.claim(step.with.id.text, step.with.fence?.long)
+                    step.expect?.let { assertEquals(it.claim?.run { Claim(amount.long, state.state) }, claim) }
+                }
+                is Step.Commit -> counter.commit(step.with.id.text, step.with.amount.long)
+                is Step.Abort -> {
+                    val amount = counter.abort(step.with.id.text)
+                    step.expect?.let { assertEquals(it.amount.number, amount.big()) }
+                }
+                is Step.Claims -> {
+                    val claims = counter.claims()
+                    step.expect?.let { expected ->
+                        assertEquals(expected.claims.map { Listed(it.id.text, it.amount.long) }, claims)
+                    }
+                }
             }
         }
+
+    private suspend fun runOnClient(step: Step.OnClient) =
+        expecting(step.error) {
+            when (step) {
+                is Step.AddMany -> {
+                    val entries =
+                        step.with.entries.map { handle<FaceCounter>(it.on).entry(it.amount.long, it.id?.text) }
+                    val results = client.addMany(entries)
+                    step.expect?.let { assertResults(it.results, results) }
+                }
+                is Step.Scan -> {
+                    val found = client.scan(step.with.pattern.text)
+                    step.expect?.let { assertFound(it.counters, found) }
+                }
+                is Step.Expiring -> {
+                    val found = client.expiring(step.with.pattern.text, step.with.within.duration)
+                    step.expect?.let { assertFound(it.counters, found) }
+                }
+            }
+        }
+
+    private fun assertResults(
+        expected: List<ResultExpectation>,
+        results: List<AddResult>,
+    ) {
+        assertEquals(expected.size, results.size, "results")
+        for ((one, result) in expected.zip(results)) {
+            when (result) {
+                is AddResult.Success -> {
+                    assertNull(one.code, "it succeeded")
+                    assertEquals(one.total?.number, result.added.total.big())
+                    assertEquals(one.applied, result.added.applied)
+                }
+                is AddResult.Failure -> assertEquals(one.code, result.exception.code, result.exception.message)
+            }
+        }
+    }
+
+    /** What is found may be found twice, and in any order. */
+    private fun assertFound(
+        expected: List<ListedCounter>,
+        found: List<Listed>,
+    ) = assertEquals(expected.map { Listed(it.key.text, it.total.long) }, found.distinct().sortedBy { it.name })
 
     private suspend fun runOnValue(step: Step.OnValue) =
         expecting(step.error) {
@@ -104,6 +167,10 @@ class CaseRun(
                     val done =
                         value.compareAndSet(arguments.expected.bytes, arguments.value.bytes, arguments.ttl.duration)
                     step.expect?.let { assertEquals(it.done, done) }
+                }
+                is Step.Update -> {
+                    val written = value.update(step.with.ttl.duration) { it + step.with.append.bytes }
+                    step.expect?.let { assertArrayEquals(it.value?.bytes, written) }
                 }
             }
         }

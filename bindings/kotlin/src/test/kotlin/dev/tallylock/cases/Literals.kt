@@ -25,7 +25,10 @@ class Bytes(val bytes: ByteArray)
 
 /** A whole number of any size, written as a text. */
 @Serializable(with = AmountSerializer::class)
-class Amount(val number: BigInteger)
+class Amount(val number: BigInteger) {
+    /** The number as the API under test takes it. */
+    val long: Long get() = number.longValueExact()
+}
 
 /** Milliseconds, maybe with a fraction. */
 @Serializable(with = MillisSerializer::class)

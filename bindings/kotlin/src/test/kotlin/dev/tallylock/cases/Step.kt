@@ -29,12 +29,30 @@ sealed interface Step {
 
     sealed interface OnLease : OnName
 
+    /** A step on the client itself. */
+    sealed interface OnClient : Step {
+        val error: ExpectedError?
+    }
+
     @Serializable
     @SerialName("counter.add")
     class Add(
         override val on: String,
         val with: AddArguments,
         val expect: Total? = null,
+        override val error: ExpectedError? = null,
+    ) : OnCounter {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("counter.add_once")
+    class AddOnce(
+        override val on: String,
+        val with: AddOnceArguments,
+        val expect: AddedExpectation? = null,
         override val error: ExpectedError? = null,
     ) : OnCounter {
         init {
@@ -58,6 +76,7 @@ sealed interface Step {
     @SerialName("counter.drain")
     class Drain(
         override val on: String,
+        val with: FenceArgument = FenceArgument(),
         val expect: AmountOrNothing? = null,
         override val error: ExpectedError? = null,
     ) : OnCounter {
@@ -71,6 +90,52 @@ sealed interface Step {
     class Finish(
         override val on: String,
         val expect: AmountOrNothing? = null,
+        override val error: ExpectedError? = null,
+    ) : OnCounter {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("counter.claim")
+    class Claim(
+        override val on: String,
+        val with: ClaimArguments,
+        val expect: ClaimOrNothing? = null,
+        override val error: ExpectedError? = null,
+    ) : OnCounter {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("counter.commit")
+    class Commit(
+        override val on: String,
+        val with: CommitArguments,
+        override val error: ExpectedError? = null,
+    ) : OnCounter
+
+    @Serializable
+    @SerialName("counter.abort")
+    class Abort(
+        override val on: String,
+        val with: IdArgument,
+        val expect: AmountExpectation? = null,
+        override val error: ExpectedError? = null,
+    ) : OnCounter {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("counter.claims")
+    class Claims(
+        override val on: String,
+        val expect: ClaimsExpectation? = null,
         override val error: ExpectedError? = null,
     ) : OnCounter {
         init {
@@ -122,6 +187,19 @@ sealed interface Step {
         override val on: String,
         val with: CompareAndSetArguments,
         val expect: Done? = null,
+        override val error: ExpectedError? = null,
+    ) : OnValue {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("value.update")
+    class Update(
+        override val on: String,
+        val with: UpdateArguments,
+        val expect: BytesOrNothing? = null,
         override val error: ExpectedError? = null,
     ) : OnValue {
         init {
@@ -191,6 +269,42 @@ sealed interface Step {
     ) : OnLease
 
     @Serializable
+    @SerialName("client.add_many")
+    class AddMany(
+        val with: EntriesArgument,
+        val expect: ResultsExpectation? = null,
+        override val error: ExpectedError? = null,
+    ) : OnClient {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("client.scan")
+    class Scan(
+        val with: PatternArgument,
+        val expect: CountersExpectation? = null,
+        override val error: ExpectedError? = null,
+    ) : OnClient {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("client.expiring")
+    class Expiring(
+        val with: ExpiringArguments,
+        val expect: CountersExpectation? = null,
+        override val error: ExpectedError? = null,
+    ) : OnClient {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
     @SerialName("advance")
     class Advance(val with: AdvanceArgument) : Step
 
@@ -205,84 +319,4 @@ sealed interface Step {
     @Serializable
     @SerialName("lose_next_reply")
     class LoseNextReply : Step
-}
-
-private fun requireOne(
-    expected: Any?,
-    error: Any?,
-) = require((expected == null) != (error == null)) { "either a result or an error must be expected" }
-
-@Serializable
-class AddArguments(val amount: Amount)
-
-@Serializable
-class Total(val total: Amount)
-
-@Serializable
-class TotalOrNothing(val total: Amount?)
-
-@Serializable
-class AmountOrNothing(val amount: Amount?)
-
-@Serializable
-class BytesOrNothing(val value: Bytes?)
-
-@Serializable
-class ReplaceArguments(
-    val value: Bytes,
-    @SerialName("ttl_ms") val ttl: Millis,
-)
-
-@Serializable
-class TtlArgument(
-    @SerialName("ttl_ms") val ttl: Millis,
-)
-
-@Serializable
-class OptionalTtlArgument(
-    @SerialName("ttl_ms") val ttl: Millis? = null,
-)
-
-@Serializable
-class CompareAndSetArguments(
-    val expected: Bytes,
-    val value: Bytes,
-    @SerialName("ttl_ms") val ttl: Millis,
-)
-
-@Serializable
-class Done(val done: Boolean)
-
-@Serializable
-class WaitArgument(
-    @SerialName("wait_ms") val wait: Millis? = null,
-)
-
-@Serializable
-class MarginArgument(
-    @SerialName("margin_ms") val margin: Millis,
-)
-
-@Serializable
-class SpanOfMillis(val ms: Span)
-
-@Serializable
-class AdvanceArgument(val ms: Long) {
-    init {
-        require(ms >= 1) { "time only advances" }
-    }
-}
-
-@Serializable
-class KeyArgument(val key: Text)
-
-/** Larger than another lease's fence, or exactly this. */
-@Serializable
-class FenceExpectation(
-    val above: String? = null,
-    val `is`: Amount? = null,
-) {
-    init {
-        requireOne(above, `is`)
-    }
 }

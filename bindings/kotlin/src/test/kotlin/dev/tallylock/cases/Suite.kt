@@ -86,6 +86,10 @@ private fun checkSteps(
             is Step.OnValue -> require(handles[step.on] is Handle.Value) { "${step.on} is no value" }
             is Step.OnLock -> require(handles[step.on] is Handle.Lock) { "${step.on} is no lock" }
             is Step.OnLease -> require(step.on in leases) { "${step.on} is no lease" }
+            is Step.AddMany ->
+                step.with.entries.forEach {
+                    require(handles[it.on] is Handle.Counter) { "${it.on} is no counter" }
+                }
             else -> {}
         }
         when (step) {

@@ -1,11 +1,13 @@
 package dev.tallylock.testing
 
+import dev.tallylock.Entry
 import dev.tallylock.Expiry
 import dev.tallylock.blocking.Client
 import dev.tallylock.blocking.Counter
 import dev.tallylock.blocking.Lease
 import dev.tallylock.blocking.Lock
 import dev.tallylock.blocking.Memory
+import dev.tallylock.blocking.Scan
 import dev.tallylock.blocking.Value
 import kotlinx.coroutines.runBlocking
 import kotlin.time.Duration
@@ -42,16 +44,52 @@ class BlockingFace(val client: Client) :
         key: String,
         ttl: Duration,
     ): FaceLock = BlockingLock(client.lock(key, ttl.toJavaDuration()))
+
+    override suspend fun addMany(entries: List<Entry>) = client.addMany(entries)
+
+    override suspend fun scan(pattern: String) = client.scan(pattern).totals()
+
+    override suspend fun expiring(
+        pattern: String,
+        within: Duration,
+    ) = client.expiring(pattern, within.toJavaDuration()).totals()
+
+    private fun Scan.totals() = map { Listed(it.key.decodeToString(), it.total) }
 }
 
 private class BlockingCounter(private val counter: Counter) : FaceCounter {
     override suspend fun add(amount: Long) = counter.add(amount)
 
+    override suspend fun add(
+        amount: Long,
+        id: String,
+        remember: Duration?,
+    ) = if (remember == null) counter.add(amount, id) else counter.add(amount, id, remember.toJavaDuration())
+
+    override fun entry(
+        amount: Long,
+        id: String?,
+    ) = if (id == null) counter.entry(amount) else counter.entry(amount, id)
+
     override suspend fun read() = counter.read()
 
-    override suspend fun drain() = counter.drain()
+    override suspend fun drain(fence: Long?) = if (fence == null) counter.drain() else counter.drain(fence)
 
     override suspend fun finish() = counter.finish()
+
+    override suspend fun claim(
+        id: String,
+        fence: Long?,
+    ) = if (fence == null) counter.claim(id) else counter.claim(id, fence)
+
+    override suspend fun commit(
+        id: String,
+        amount: Long,
+    ) = counter.commit(id, amount)
+
+    override suspend fun abort(id: String) = counter.abort(id)
+
+    override suspend fun claims() = counter.claims().map { Listed(it.idText, it.amount) }
 }
 
 private class BlockingValue(private val value: Value) : FaceValue {
@@ -69,6 +107,11 @@ private class BlockingValue(private val value: Value) : FaceValue {
         value: ByteArray,
         ttl: Duration,
     ) = this.value.compareAndSet(expected, value, ttl.toJavaDuration())
+
+    override suspend fun update(
+        ttl: Duration,
+        change: suspend (ByteArray) -> ByteArray,
+    ) = value.update(ttl.toJavaDuration()) { runBlocking { change(it) } }
 }
 
 private class BlockingLock(private val lock: Lock) : FaceLock {

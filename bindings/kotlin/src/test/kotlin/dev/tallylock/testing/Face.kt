@@ -1,5 +1,9 @@
 package dev.tallylock.testing
 
+import dev.tallylock.AddResult
+import dev.tallylock.Added
+import dev.tallylock.Claim
+import dev.tallylock.Entry
 import dev.tallylock.Expiry
 import dev.tallylock.Tallylock
 import kotlin.time.Duration
@@ -44,17 +48,61 @@ interface FaceClient : AutoCloseable {
         key: String,
         ttl: Duration,
     ): FaceLock
+
+    suspend fun addMany(entries: List<Entry>): List<AddResult>
+
+    /** What is found, in the order in which it is. */
+    suspend fun scan(pattern: String): List<Listed>
+
+    suspend fun expiring(
+        pattern: String,
+        within: Duration,
+    ): List<Listed>
 }
 
 interface FaceCounter {
     suspend fun add(amount: Long): Long
 
+    /** Without a time to be remembered the face's default is used. */
+    suspend fun add(
+        amount: Long,
+        id: String,
+        remember: Duration? = null,
+    ): Added
+
+    fun entry(
+        amount: Long,
+        id: String? = null,
+    ): Entry
+
     suspend fun read(): Long?
 
-    suspend fun drain(): Long?
+    /** Without a fence the face's default is used. */
+    suspend fun drain(fence: Long? = null): Long?
 
     suspend fun finish(): Long?
+
+    /** Without a fence the face's default is used. */
+    suspend fun claim(
+        id: String,
+        fence: Long? = null,
+    ): Claim?
+
+    suspend fun commit(
+        id: String,
+        amount: Long,
+    )
+
+    suspend fun abort(id: String): Long
+
+    suspend fun claims(): List<Listed>
 }
+
+/** A counter or an open claim that is listed: its key or its id, and what it holds. */
+data class Listed(
+    val name: String,
+    val amount: Long,
+)
 
 interface FaceValue {
     suspend fun get(): ByteArray?
@@ -71,6 +119,11 @@ interface FaceValue {
         value: ByteArray,
         ttl: Duration,
     ): Boolean
+
+    suspend fun update(
+        ttl: Duration,
+        change: suspend (ByteArray) -> ByteArray,
+    ): ByteArray?
 }
 
 interface FaceLock {

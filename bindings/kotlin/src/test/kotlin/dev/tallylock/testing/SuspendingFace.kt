@@ -2,11 +2,15 @@ package dev.tallylock.testing
 
 import dev.tallylock.Client
 import dev.tallylock.Counter
+import dev.tallylock.Entry
 import dev.tallylock.Expiry
 import dev.tallylock.Lease
 import dev.tallylock.Lock
 import dev.tallylock.Memory
+import dev.tallylock.Scan
 import dev.tallylock.Value
+import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.flow.toList
 import kotlin.time.Duration
 
 /** The suspending face. */
@@ -31,16 +35,52 @@ class SuspendingFace(val client: Client) :
         key: String,
         ttl: Duration,
     ): FaceLock = SuspendingLock(client.lock(key, ttl))
+
+    override suspend fun addMany(entries: List<Entry>) = client.addMany(entries)
+
+    override suspend fun scan(pattern: String) = client.scan(pattern).totals()
+
+    override suspend fun expiring(
+        pattern: String,
+        within: Duration,
+    ) = client.expiring(pattern, within).totals()
+
+    private suspend fun Scan.totals() = map { Listed(it.key.decodeToString(), it.total) }.toList()
 }
 
 private class SuspendingCounter(private val counter: Counter) : FaceCounter {
     override suspend fun add(amount: Long) = counter.add(amount)
 
+    override suspend fun add(
+        amount: Long,
+        id: String,
+        remember: Duration?,
+    ) = if (remember == null) counter.add(amount, id) else counter.add(amount, id, remember)
+
+    override fun entry(
+        amount: Long,
+        id: String?,
+    ) = if (id == null) counter.entry(amount) else counter.entry(amount, id)
+
     override suspend fun read() = counter.read()
 
-    override suspend fun drain() = counter.drain()
+    override suspend fun drain(fence: Long?) = if (fence == null) counter.drain() else counter.drain(fence)
 
     override suspend fun finish() = counter.finish()
+
+    override suspend fun claim(
+        id: String,
+        fence: Long?,
+    ) = if (fence == null) counter.claim(id) else counter.claim(id, fence)
+
+    override suspend fun commit(
+        id: String,
+        amount: Long,
+    ) = counter.commit(id, amount)
+
+    override suspend fun abort(id: String) = counter.abort(id)
+
+    override suspend fun claims() = counter.claims().map { Listed(it.idText, it.amount) }
 }
 
 private class SuspendingValue(private val value: Value) : FaceValue {
@@ -58,6 +98,11 @@ private class SuspendingValue(private val value: Value) : FaceValue {
         value: ByteArray,
         ttl: Duration,
     ) = this.value.compareAndSet(expected, value, ttl)
+
+    override suspend fun update(
+        ttl: Duration,
+        change: suspend (ByteArray) -> ByteArray,
+    ) = value.update(ttl, change)
 }
 
 private class SuspendingLock(private val lock: Lock) : FaceLock {
