@@ -40,6 +40,17 @@ class LostReplyTest {
 
     @ParameterizedTest
     @MethodSource(SETUPS)
+    fun fencedDrainIsNotRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.drain(fence = 1)
+            counter.add(5)
+            assertUnknown { counter.drain(fence = 2) }
+            assertEquals("0", bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
     fun finishIsNotRepeated(setup: Setup) =
         onLossyServer(setup) {
             val counter = client.counter(KEY, 15.minutes)
@@ -69,6 +80,57 @@ class LostReplyTest {
             value.compareAndSet("v".encodeToByteArray(), "w".encodeToByteArray(), 1.minutes)
             assertUnknown { value.compareAndSet("w".encodeToByteArray(), "x".encodeToByteArray(), 1.minutes) }
             assertEquals("x", bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun keyedAddIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.add(1, "evt-0")
+            assertEquals(Added(6, applied = false), losing { counter.add(5, "evt-1") })
+            assertEquals("6", bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun claimIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.add(1)
+            counter.claim("run-0")
+            counter.add(5)
+            assertEquals(Claim(5, ClaimState.Open), losing { counter.claim("run-1") })
+            assertEquals("0", bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun commitIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.add(1)
+            counter.claim("run-0")
+            counter.commit("run-0", 1)
+            counter.add(5)
+            counter.claim("run-1")
+            losing { counter.commit("run-1", 5) }
+            assertEquals(Claim(5, ClaimState.Committed), counter.claim("run-1"))
+            assertEquals("0", bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun abortIsRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val counter = client.counter(KEY, 15.minutes)
+            counter.add(1)
+            counter.claim("run-0")
+            counter.abort("run-0")
+            counter.claim("run-1")
+            assertEquals(1, losing { counter.abort("run-1") })
+            assertEquals(Claim(1, ClaimState.Aborted), counter.claim("run-1"))
+            assertEquals("1", bystander.get(KEY))
         }
 
     @ParameterizedTest
