@@ -13,11 +13,19 @@ class ArgumentsTest {
     fun halfOfASurrogatePairIsRefused() {
         Tallylock.connectBlocking("memory://").use { client ->
             val value = client.value("v")
+            val counter = client.counter("c", TTL)
             val calls =
                 listOf<Pair<String, () -> Any>>(
                     "a?" to { client.counter(TEXT, TTL) },
                     "a?" to { client.lock(TEXT, TTL) },
                     "a?" to { client.value(TEXT) },
+                    "c" to { counter.add(1, TEXT) },
+                    "c" to { counter.entry(1, TEXT) },
+                    "c" to { counter.claim(TEXT)!! },
+                    "c" to { counter.commit(TEXT, 1) },
+                    "c" to { counter.abort(TEXT) },
+                    "a?" to { client.scan(TEXT) },
+                    "a?" to { client.expiring(TEXT, TTL) },
                     "v" to { value.replaceIfPresent(TEXT, TTL) },
                     "v" to { value.compareAndSet("old", TEXT, TTL) },
                     "v" to { value.compareAndSet(TEXT, "new", TTL) },

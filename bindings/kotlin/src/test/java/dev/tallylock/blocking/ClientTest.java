@@ -9,11 +9,18 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.tallylock.AddResult;
+import dev.tallylock.Added;
 import dev.tallylock.Applied;
 import dev.tallylock.BusyException;
+import dev.tallylock.Claim;
+import dev.tallylock.ClaimState;
+import dev.tallylock.ConflictException;
 import dev.tallylock.Expiry;
+import dev.tallylock.FencedOffException;
 import dev.tallylock.InvalidArgumentException;
 import dev.tallylock.LostException;
+import dev.tallylock.NotAnIntegerException;
 import dev.tallylock.Owner;
 import dev.tallylock.OutcomeUnknownException;
 import dev.tallylock.Tallylock;
@@ -60,6 +67,93 @@ class ClientTest {
             assertArrayEquals(key, keys.get(0).getKey());
             assertArrayEquals("2".getBytes(StandardCharsets.UTF_8), keys.get(0).getValue());
             assertEquals(Duration.ofMinutes(10), keys.get(0).getTtl());
+        }
+    }
+
+    @Test
+    void anAddWithAnIdempotencyKeyCountsOnce() {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            Counter counter = client.counter(PENDING, FIFTEEN_MINUTES);
+            assertEquals(new Added(30, true), counter.add(30, "evt-1"));
+            assertFalse(counter.add(30, "evt-1", Duration.ofHours(1)).getApplied());
+            byte[] key = {0, (byte) 0xff};
+            assertEquals(31, counter.add(1, key).getTotal());
+            assertEquals(31, counter.add(1, key, Duration.ofHours(1)).getTotal());
+            assertThrows(ConflictException.class, () -> counter.add(31, "evt-1"));
+        }
+    }
+
+    @Test
+    void aClaimIsCommittedOrAborted() throws InterruptedException {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            Counter counter = client.counter(PENDING, FIFTEEN_MINUTES);
+            Lease lease = client.lock(INVOICE, THIRTY_SECONDS).acquire();
+            assertNull(counter.claim("run-1"));
+            counter.add(30);
+            assertEquals(new Claim(30, ClaimState.Open), counter.claim("run-1", lease.getFence()));
+            assertThrows(FencedOffException.class, () -> counter.drain(lease.getFence() - 1));
+            OpenClaim open = counter.claims().get(0);
+            assertEquals("run-1", open.getIdText());
+            assertEquals(30, open.getAmount());
+            assertEquals(Duration.ofDays(7), open.getRemaining());
+            counter.commit("run-1", 30);
+            counter.add(5);
+            counter.claim("run-2");
+            assertEquals(5, counter.abort("run-2"));
+            assertEquals(5L, counter.drain(lease.getFence()));
+            assertEquals(List.of(), counter.claims());
+        }
+    }
+
+    @Test
+    void aBatchHasAResultForEachEntry() {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            client.getMemory().put(INVOICE, "text", null);
+            Counter counter = client.counter(PENDING, FIFTEEN_MINUTES);
+            Counter bad = client.counter(INVOICE, FIFTEEN_MINUTES);
+            List<AddResult> results =
+                    client.addMany(List.of(counter.entry(30), bad.entry(1), counter.entry(5, "evt-1")));
+            assertEquals(new AddResult.Success(new Added(30, true)), results.get(0));
+            AddResult.Failure failure = (AddResult.Failure) results.get(1);
+            assertEquals("not_an_integer", failure.getException().getCode());
+            assertThrows(NotAnIntegerException.class, failure::getOrThrow);
+            assertEquals(35, results.get(2).getOrThrow().getTotal());
+        }
+    }
+
+    @Test
+    void aScanIsIterableAndAStream() {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            client.counter("session:1", FIFTEEN_MINUTES).add(30);
+            client.counter("session:2", FIFTEEN_MINUTES).add(5);
+            long sum = 0;
+            Scan scan = client.scan("session:*");
+            for (CounterFound found : scan) {
+                sum += found.getTotal();
+            }
+            assertEquals(35, sum);
+            assertNull(scan.getCursor());
+            assertEquals(35, client.scan("session:*").stream().mapToLong(CounterFound::getTotal).sum());
+            CounterFound soon = client.expiring("session:1", Duration.ofHours(1)).iterator().next();
+            assertArrayEquals("session:1".getBytes(StandardCharsets.UTF_8), soon.getKey());
+            assertEquals(FIFTEEN_MINUTES, soon.getRemaining());
+            assertFalse(client.expiring("session:*", Duration.ofMinutes(1)).iterator().hasNext());
+        }
+    }
+
+    @Test
+    void anUpdateThrowsTheCheckedExceptionOfItsFunction() throws Exception {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            Value value = client.value("session:42:ctx");
+            assertNull(value.update(FIFTEEN_MINUTES, present -> present));
+            client.getMemory().put("session:42:ctx", "v", null);
+            byte[] doubled = "vv".getBytes(StandardCharsets.UTF_8);
+            assertArrayEquals(doubled, value.update(FIFTEEN_MINUTES, present -> new byte[] {present[0], present[0]}));
+            IOException raised = new IOException("the function's own");
+            assertSame(raised, assertThrows(IOException.class, () -> value.update(FIFTEEN_MINUTES, present -> {
+                throw raised;
+            })));
+            assertArrayEquals(doubled, value.get());
         }
     }
 
