@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tallylock::{Error, Update};
+use tallylock::{Error, Offered, Update};
 use tokio::task::AbortHandle;
 
 use crate::bell::Bell;
@@ -25,7 +25,7 @@ use crate::client::Here;
 use crate::error::{CallError, about, closed};
 use crate::fork::Resident;
 use crate::lease::Lease;
-use crate::{registry, runtime};
+use crate::{registry, runtime, update};
 
 /// Takes all results that are there, as packed records.
 ///
@@ -88,8 +88,10 @@ pub(crate) enum Outcome {
     Truth(bool),
     /// A lease, and the id that it is to have if its owner chose one.
     Lease(Arc<Lease>, Option<u64>),
-    /// What was read to be changed: it gets its id when somebody takes it.
-    Update(Option<Update>),
+    /// What was read to be changed, and the id that it is to have if its owner chose one; it is kept when somebody takes it.
+    Update(Option<Update>, Option<u64>),
+    /// The id of an update, and what has become of its offer; what goes on is kept when somebody takes it.
+    Offered(u64, Offered),
 }
 
 impl From<Option<i64>> for Outcome {
@@ -354,9 +356,14 @@ fn pack(packed: &mut Vec<u8>, ticket: u64, outcome: Result<Outcome, Error>) {
             packed.push(2);
             pack_bytes(packed, &bytes);
         }
-        Ok(Outcome::Update(read)) => {
+        Ok(Outcome::Update(read, chosen)) => {
+            let id = read.map_or(0, |read| registry::add_update(read, chosen));
             packed.push(1);
-            packed.extend(read.map_or(0, registry::add_update).to_le_bytes());
+            packed.extend(id.to_le_bytes());
+        }
+        Ok(Outcome::Offered(id, offered)) => {
+            packed.push(1);
+            packed.extend(i64::from(update::keep(id, offered)).to_le_bytes());
         }
         Ok(Outcome::Truth(truth)) => packed.extend([3, u8::from(truth)]),
         Ok(Outcome::Lease(lease, id)) => {

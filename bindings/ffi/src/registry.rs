@@ -104,9 +104,9 @@ pub(crate) fn count_leases() -> u64 {
     own_leases().held().len() as u64
 }
 
-/// Keeps what was read to be changed, under a new id.
-pub(crate) fn add_update(update: Update) -> u64 {
-    let id = next();
+/// Keeps what was read to be changed, under the id that its owner chose, or under a new one.
+pub(crate) fn add_update(update: Update, chosen: Option<u64>) -> u64 {
+    let id = chosen.unwrap_or_else(next);
     keep_update(id, update);
     id
 }

@@ -15,7 +15,15 @@ use crate::{argument, registry};
 #[uniffi::export]
 pub fn update_begin(client: u64, key: &[u8]) -> Result<u64, CallError> {
     let read = with_value(client, key, |value| value.read_for_update())?;
-    Ok(read.map_or(0, registry::add_update))
+    Ok(read.map_or(0, |read| registry::add_update(read, None)))
+}
+
+/// `update_begin` for a language that can be interrupted before it has seen the id: the caller chooses it, at least 2^63 and never
+/// used before, and can always give it to `update_free`. Gives it, or 0 if there is no value.
+#[uniffi::export]
+pub fn update_begin_as(client: u64, key: &[u8], update: u64) -> Result<u64, CallError> {
+    let read = with_value(client, key, |value| value.read_for_update())?;
+    Ok(read.map_or(0, |read| registry::add_update(read, Some(update))))
 }
 
 /// What was read last. Fails with `closed` if the id names no update.
@@ -54,7 +62,23 @@ pub fn update_free(update: u64) {
 #[uniffi::export]
 pub fn submit_update_begin(client: u64, ticket: u64, key: &[u8]) -> Result<(), CallError> {
     submit_with_value(client, ticket, key, |value| async move {
-        Ok(Outcome::Update(value.read_for_update().await?))
+        Ok(Outcome::Update(value.read_for_update().await?, None))
+    })
+}
+
+/// `update_begin_as` in the background; an integer comes under `ticket`, 0 if there is no value.
+#[uniffi::export]
+pub fn submit_update_begin_as(
+    client: u64,
+    ticket: u64,
+    update: u64,
+    key: &[u8],
+) -> Result<(), CallError> {
+    submit_with_value(client, ticket, key, move |value| async move {
+        Ok(Outcome::Update(
+            value.read_for_update().await?,
+            Some(update),
+        ))
     })
 }
 
@@ -71,13 +95,15 @@ pub fn submit_update_offer(
     let (read, value) = (registry::take_update(update)?, value.to_vec());
     let ttl = argument::ttl(ttl_us).map_err(about(key))?;
     submit_with_value(client, ticket, key, move |found| async move {
-        let offered = found.offer(read, value, ttl).await?;
-        Ok(Outcome::Integer(keep(update, offered).into()))
+        Ok(Outcome::Offered(
+            update,
+            found.offer(read, value, ttl).await?,
+        ))
     })
 }
 
 /// The number of what has become of an offer; what goes on keeps its id.
-fn keep(id: u64, offered: Offered) -> u8 {
+pub(crate) fn keep(id: u64, offered: Offered) -> u8 {
     match offered {
         Offered::Gone => 0,
         Offered::Written => 1,

@@ -6,12 +6,15 @@ use tallylock_ffi::claim::{
     counter_drain_fenced, submit_counter_claim,
 };
 use tallylock_ffi::client::connect;
-use tallylock_ffi::completion::ticket_wait;
+use tallylock_ffi::completion::{cancel, ticket_wait};
 use tallylock_ffi::counter::counter_add;
 use tallylock_ffi::error::CallError;
 use tallylock_ffi::memory::memory_put;
 use tallylock_ffi::scan::client_scan;
-use tallylock_ffi::update::{update_begin, update_free, update_offer, update_present};
+use tallylock_ffi::update::{
+    submit_update_begin_as, submit_update_offer, update_begin, update_begin_as, update_free,
+    update_offer, update_present,
+};
 
 const KEY: &[u8] = b"session:42:billableSecondsPending";
 const MINUTE: i64 = 60_000_000;
@@ -177,4 +180,40 @@ fn an_update_lives_until_it_is_written_or_freed() {
         code(update_offer(client, KEY, given_up, b"x", MINUTE)),
         "closed"
     );
+}
+
+#[test]
+fn an_update_has_the_id_that_its_owner_chose() {
+    let client = memory();
+    let chosen = 1 << 63;
+    assert_eq!(update_begin_as(client, KEY, chosen).unwrap(), 0);
+    assert_eq!(code(update_present(chosen)), "closed");
+    counter_add(client, KEY, MINUTE, false, 30).unwrap();
+    assert_eq!(update_begin_as(client, KEY, chosen).unwrap(), chosen);
+    assert_eq!(update_present(chosen).unwrap(), b"30");
+    submit_update_offer(client, 1, KEY, chosen, b"mine", MINUTE).unwrap();
+    assert!(
+        ticket_wait(client, 1, PATIENCE)
+            .unwrap()
+            .ends_with(&1_i64.to_le_bytes())
+    );
+    assert_eq!(code(update_present(chosen)), "closed");
+}
+
+#[test]
+fn what_nobody_took_keeps_no_update() {
+    let client = memory();
+    let (begun, overtaken) = (1 << 63, (1 << 63) + 1);
+    counter_add(client, KEY, MINUTE, false, 30).unwrap();
+    update_begin_as(client, KEY, overtaken).unwrap();
+    counter_add(client, KEY, MINUTE, false, 1).unwrap();
+    submit_update_begin_as(client, 1, begun, KEY).unwrap();
+    submit_update_offer(client, 2, KEY, overtaken, b"mine", MINUTE).unwrap();
+    submit_update_begin_as(client, 3, begun + 2, KEY).unwrap();
+    ticket_wait(client, 3, PATIENCE).unwrap();
+    cancel(client, 1);
+    cancel(client, 2);
+    assert_eq!(code(update_present(begun)), "closed");
+    assert_eq!(code(update_present(overtaken)), "closed");
+    assert_eq!(update_present(begun + 2).unwrap(), b"31");
 }
