@@ -12,11 +12,14 @@ with tallylock.connect("redis://127.0.0.1:6379") as client:
 `tallylock.aio` has the same for asyncio. Calls block the calling thread only, and a client may be shared by threads.
 """
 
+from tallylock._batch import Entry
 from tallylock._client import Client, connect
 from tallylock._counter import Counter
 from tallylock._lease import Lease
 from tallylock._lock import Lock
 from tallylock._memory import Memory, MemoryKey
+from tallylock._once import Added, Claim, ClaimState, OpenClaim
+from tallylock._scan import CounterFound, Scan
 from tallylock._value import Value
 from tallylock.errors import (
     AlreadyHeldError,
@@ -41,15 +44,20 @@ from tallylock.errors import (
 )
 
 __all__ = [
+    "Added",
     "AlreadyHeldError",
     "BusyError",
     "CallCancelledError",
     "CallTimeoutError",
+    "Claim",
+    "ClaimState",
     "Client",
     "ClosedError",
     "ConflictError",
     "Counter",
+    "CounterFound",
     "CounterOverflowError",
+    "Entry",
     "FencedOffError",
     "ForbiddenError",
     "InvalidArgumentError",
@@ -59,9 +67,11 @@ __all__ = [
     "Memory",
     "MemoryKey",
     "NotAnIntegerError",
+    "OpenClaim",
     "OutOfMemoryError",
     "OutcomeUnknownError",
     "ReadOnlyError",
+    "Scan",
     "TallylockError",
     "UnavailableError",
     "UnsupportedError",

@@ -2,6 +2,7 @@
 
 import struct
 from datetime import timedelta
+from operator import index
 from typing import Literal
 
 from tallylock._direct import LEAST, MOST, Borrowed
@@ -10,6 +11,7 @@ from tallylock.errors import InvalidArgumentError
 _COUNTER = struct.Struct("<Qq?")
 _LOCK = struct.Struct("<Qq")
 _MICROSECOND = timedelta(microseconds=1)
+_LARGEST_FENCE = 2**64 - 1
 
 
 Binary = bytes | bytearray | memoryview
@@ -65,13 +67,51 @@ def packed_lock(client_id: int, ttl_us: int, key: bytes) -> Borrowed:
     return Borrowed(_LOCK.pack(client_id, ttl_us) + key)
 
 
+def whole_amount(key: bytes, amount: int) -> int:
+    """Return an amount; TypeError if it is no whole number, InvalidArgumentError if it has more than 64 bits."""
+    amount = index(amount)
+    if not LEAST <= amount <= MOST:
+        raise amount_refused(key, amount)
+    return amount
+
+
+def whole_fence(key: bytes, fence: int) -> int:
+    """Return a fence; TypeError if it is no whole number, InvalidArgumentError if it is negative or over 64 bits."""
+    fence = index(fence)
+    if not 0 <= fence <= _LARGEST_FENCE:
+        raise _refused(key, f"a fence is a whole number of 64 bits without a sign, not {fence}")
+    return fence
+
+
+def remembered_microseconds(remember: timedelta | None) -> int:
+    """Return for how long an idempotency key is remembered, 0 for the shared default."""
+    # A 0 that was given is out of bounds, and so is what stands for it.
+    return 0 if remember is None else microseconds(remember) or -1
+
+
 def amount_refused(key: bytes, amount: int) -> InvalidArgumentError:
     """Return the error for an amount that the native library can't be given."""
     return _refused(key, f"an amount is a whole number of 64 bits, not {amount}")
 
 
-def _refused(key: bytes, detail: str) -> InvalidArgumentError:
+def empty_id_refused(key: bytes) -> InvalidArgumentError:
+    """Return the error for an idempotency key that, in a batch, the native library would take for none."""
+    return _refused(key, "an id has 1 to 512 bytes, not 0")
+
+
+def foreign_entry_refused() -> InvalidArgumentError:
+    """Return the error for an entry of a batch that another client's counter made."""
+    return _refused(None, "an entry is of a counter of the client that adds it, not of another client's")
+
+
+def negative_within_refused() -> InvalidArgumentError:
+    """Return the error for a look at what ends within less than no time."""
+    return _refused(None, "the time within which counters end is not negative")
+
+
+def _refused(key: bytes | None, detail: str) -> InvalidArgumentError:
     # In the words of the core, which can't be given such an argument.
-    name = key.decode(errors="replace")
-    message = f'invalid_argument, key "{name}": {detail}; correct the argument; nothing was sent'
+    name = None if key is None else key.decode(errors="replace")
+    about = "" if name is None else f', key "{name}"'
+    message = f"invalid_argument{about}: {detail}; correct the argument; nothing was sent"
     return InvalidArgumentError(message, code="invalid_argument", key=name)

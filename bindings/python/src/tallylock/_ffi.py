@@ -55,6 +55,28 @@ submit_counter_read: Callable[[int, int, bytes, int], None] = _native.submit_cou
 submit_counter_drain: Callable[[int, int, bytes, int], None] = _native.submit_counter_drain
 submit_counter_finish: Callable[[int, int, bytes, int], None] = _native.submit_counter_finish
 
+# What counts once: client, key, ttl, whether the expiry is fixed, amount, id, for how long it is remembered (0 for the
+# shared default), fence. The results are packed as the claim module of the native library says.
+counter_add_once: Callable[[int, bytes, int, bool, int, bytes, int], bytes] = _native.counter_add_once
+counter_drain_fenced: Callable[[int, bytes, int, int], int | None] = _native.counter_drain_fenced
+counter_claim: Callable[[int, bytes, int, bytes, int | None], bytes] = _native.counter_claim
+counter_commit: Callable[[int, bytes, int, bytes, int], None] = _native.counter_commit
+counter_abort: Callable[[int, bytes, int, bytes], int] = _native.counter_abort
+counter_claims: Callable[[int, bytes, int], bytes] = _native.counter_claims
+submit_counter_add_once: Callable[[int, int, bytes, int, bool, int, bytes, int], None] = _native.submit_counter_add_once
+submit_counter_drain_fenced: Callable[[int, int, bytes, int, int], None] = _native.submit_counter_drain_fenced
+submit_counter_claim: Callable[[int, int, bytes, int, bytes, int | None], None] = _native.submit_counter_claim
+submit_counter_commit: Callable[[int, int, bytes, int, bytes, int], None] = _native.submit_counter_commit
+submit_counter_abort: Callable[[int, int, bytes, int, bytes], None] = _native.submit_counter_abort
+submit_counter_claims: Callable[[int, int, bytes, int], None] = _native.submit_counter_claims
+
+# Many adds: client, packed entries. A page of a scan: client, pattern, cursor (empty for the beginning), within (-1 for
+# all counters). Both give packed bytes.
+client_add_many: Callable[[int, bytes], bytes] = _native.client_add_many
+submit_client_add_many: Callable[[int, int, bytes], None] = _native.submit_client_add_many
+client_scan: Callable[[int, bytes, bytes, int], bytes] = _native.client_scan
+submit_client_scan: Callable[[int, int, bytes, bytes, int], None] = _native.submit_client_scan
+
 # Values: client, key, expected, value, ttl.
 value_get: Callable[[int, bytes], bytes | None] = _native.value_get
 value_replace_if_present: Callable[[int, bytes, bytes, int], bool] = _native.value_replace_if_present
@@ -66,6 +88,15 @@ submit_value_touch: Callable[[int, int, bytes, int], None] = _native.submit_valu
 submit_value_compare_and_set: Callable[[int, int, bytes, bytes, bytes, int], None] = (
     _native.submit_value_compare_and_set
 )
+
+# Updates: client, key, update, value, ttl; the caller chooses the id of the update, at least 2**63. An offer gives 0 if
+# the key is gone, 1 if the value was written, 2 if another was faster.
+update_begin_as: Callable[[int, bytes, int], int] = _native.update_begin_as
+update_present: Callable[[int], bytes] = _native.update_present
+update_offer: Callable[[int, bytes, int, bytes, int], int] = _native.update_offer
+update_free: Callable[[int], None] = _native.update_free
+submit_update_begin_as: Callable[[int, int, int, bytes], None] = _native.submit_update_begin_as
+submit_update_offer: Callable[[int, int, bytes, int, bytes, int], None] = _native.submit_update_offer
 
 # Locks: client, lease, key, ttl, wait; the caller chooses the id of the lease, at least 2**63.
 packed_lock_acquire: Callable[[Borrowed, int], None] = _direct.packed_lock_acquire

@@ -26,6 +26,23 @@ def unpack(records: bytes) -> Iterator[tuple[int, Outcome]]:
         yield ticket, outcome
 
 
+def bytes_at(records: bytes, at: int) -> tuple[bytes, int]:
+    """Return the bytes that follow their length, and where they end."""
+    (length,) = _LENGTH.unpack_from(records, at)
+    start = at + _LENGTH.size
+    return records[start : start + length], start + length
+
+
+def error_at(records: bytes, at: int) -> tuple[TallylockError, int]:
+    """Return an error, and where it ends."""
+    texts = []
+    for _ in range(5):
+        text, at = bytes_at(records, at)
+        texts.append(text.decode())
+    code, reason, key, message, applied = texts
+    return make_error(message, code, key or None, reason or None, applied), at
+
+
 def _payload(kind: int, records: bytes, at: int) -> tuple[Outcome, int]:
     match kind:
         case 0:
@@ -33,28 +50,13 @@ def _payload(kind: int, records: bytes, at: int) -> tuple[Outcome, int]:
         case 1:
             return _INTEGER.unpack_from(records, at)[0], at + _INTEGER.size
         case 2:
-            return _bytes(records, at)
+            return bytes_at(records, at)
         case 3:
             return records[at] != 0, at + 1
         case 4:
             return _LEASE.unpack_from(records, at)[0], at + _LEASE.size
         case 5:
-            return _error(records, at)
+            return error_at(records, at)
         case _:
             message = f"the native library is of another version: it gave a record of kind {kind}"
             raise RuntimeError(message)
-
-
-def _bytes(records: bytes, at: int) -> tuple[bytes, int]:
-    (length,) = _LENGTH.unpack_from(records, at)
-    start = at + _LENGTH.size
-    return records[start : start + length], start + length
-
-
-def _error(records: bytes, at: int) -> tuple[TallylockError, int]:
-    texts = []
-    for _ in range(5):
-        text, at = _bytes(records, at)
-        texts.append(text.decode())
-    code, reason, key, message, applied = texts
-    return make_error(message, code, key or None, reason or None, applied), at

@@ -16,6 +16,7 @@ from tallylock.aio._client import Client, connect
 from tallylock.aio._counter import Counter
 from tallylock.aio._lease import Lease
 from tallylock.aio._lock import Lock
+from tallylock.aio._scan import Scan
 from tallylock.aio._value import Value
 
-__all__ = ["Client", "Counter", "Lease", "Lock", "Value", "connect"]
+__all__ = ["Client", "Counter", "Lease", "Lock", "Scan", "Value", "connect"]

@@ -1,17 +1,22 @@
 """The client for asyncio."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from types import TracebackType
-from typing import Literal
+from typing import Literal, cast
 
 from tallylock import _ffi
 from tallylock._arguments import Binary
+from tallylock._batch import Entry, packed_entries, unpack_results
 from tallylock._memory import Memory
+from tallylock._once import Added
 from tallylock._session import opened
 from tallylock.aio._calls import Calls
 from tallylock.aio._counter import Counter
 from tallylock.aio._lock import Lock
+from tallylock.aio._scan import Scan
 from tallylock.aio._value import Value
+from tallylock.errors import TallylockError
 
 
 async def connect(
@@ -92,6 +97,51 @@ class Client:
 
         """
         return Lock(self._calls, key, ttl)
+
+    async def add_many(self, entries: Iterable[Entry]) -> list[Added | TallylockError]:
+        """Add many amounts in one round trip, each atomic by itself.
+
+        Args:
+            entries: up to 10,000, made by `entry` of this client's counters.
+
+        Returns:
+            For each entry, in their order, `Added` or, not raised, the error: a bad entry neither stops nor hides the
+            others. OutcomeUnknownError stands where the reply to a plain add was lost; those with an idempotency key
+            are repeated.
+
+        Raises:
+            InvalidArgumentError: if there are more, or one is of another client or malformed; nothing was sent.
+            ClosedError: if the client is closed.
+
+        """
+        packed, count = packed_entries(entries, self._calls.session.client_id)
+        results = await self._calls.call(_ffi.submit_client_add_many, packed)
+        return unpack_results(cast("bytes", results), count)
+
+    def scan(self, pattern: str | Binary, *, cursor: str | None = None) -> Scan:
+        """Return the counters whose keys match a pattern, streamed a page at a time.
+
+        Args:
+            pattern: as of SCAN: `*`, `?`, `[a-z]`; text is sent in UTF-8.
+            cursor: the `cursor` of an earlier scan with this pattern, to go on there.
+
+        Raises:
+            InvalidArgumentError, while it is read: if the cursor is none. ForbiddenError: if the account may not SCAN.
+                And what any call that reads may.
+
+        """
+        return Scan(self._calls, pattern, cursor)
+
+    def expiring(self, pattern: str | Binary, *, within: timedelta, cursor: str | None = None) -> Scan:
+        """Return, as `scan` does, only the counters that hold something and end soon or have lost their TTL.
+
+        Args:
+            pattern: as of SCAN: `*`, `?`, `[a-z]`; text is sent in UTF-8.
+            within: how soon; not negative, else InvalidArgumentError.
+            cursor: the `cursor` of an earlier look with this pattern, to go on there.
+
+        """
+        return Scan(self._calls, pattern, cursor, within)
 
     @property
     def healed(self) -> int:
