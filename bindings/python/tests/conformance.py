@@ -138,25 +138,67 @@ class Run:
     def _call(self, step: Json, verb: str, given: Json) -> None:
         kind, name = verb.split(".")
         expected = step.get("expect", {})
-        if kind == "lease":
-            self._lease(self.leases[step["on"]], name, given, expected)
-            return
-        handle = self._handle(step["on"])
-        arguments = {key.removesuffix("_ms"): millis(value) for key, value in given.items() if key.endswith("_ms")}
-        match verb:
-            case "lock.acquire":
-                self.leases[step.get("as", "")] = handle.acquire(**arguments)
+        arguments = _arguments(given)
+        match kind:
+            case "lease":
+                self._lease(self.leases[step["on"]], name, given, expected)
                 return
-            case "counter.add":
-                result = handle.add(int(given["amount"]))
-            case "value.replace_if_present":
-                result = handle.replace_if_present(text_of(given["value"]), **arguments)
-            case "value.compare_and_set":
-                result = handle.compare_and_set(text_of(given["expected"]), text_of(given["value"]), **arguments)
+            case "lock":
+                self.leases[step.get("as", "")] = self._handle(step["on"]).acquire(**arguments)
+                return
+            case "counter":
+                result = self._counter(self._handle(step["on"]), name, given, arguments)
+            case "value":
+                result = self._value(self._handle(step["on"]), name, given, arguments)
             case _:
-                result = getattr(handle, name)(**arguments)
+                result = self._of_client(name, given, arguments)
         if "error" not in step:
-            _same(_plain(next(iter(expected.values()))), _plain_result(result))
+            told = result if isinstance(result, dict) else dict.fromkeys(expected, result)
+            _same(_plain(expected), _plain_result(told))
+
+    def _counter(self, counter: Any, name: str, given: Json, arguments: Json) -> Any:
+        if "id" in given:
+            return self._once(counter, name, given, arguments)
+        if name == "add":
+            return counter.add(int(given["amount"]))
+        if name == "claims":
+            return {"claims": [{"id": claim.id, "amount": claim.amount} for claim in counter.claims()]}
+        return getattr(counter, name)(**arguments)
+
+    def _once(self, counter: Any, name: str, given: Json, arguments: Json) -> Any:
+        once = text_of(given["id"])
+        match name:
+            case "add_once":
+                return counter.add(int(given["amount"]), idempotency_key=once, **arguments)._asdict()
+            case "claim":
+                claim = counter.claim(once, **arguments)
+                return {"claim": None if claim is None else {"amount": claim.amount, "state": claim.state.encode()}}
+            case "commit":
+                return counter.commit(once, int(given["amount"]))
+            case _:
+                return counter.abort(once)
+
+    def _value(self, value: Any, name: str, given: Json, arguments: Json) -> Any:
+        match name:
+            case "replace_if_present":
+                return value.replace_if_present(text_of(given["value"]), **arguments)
+            case "compare_and_set":
+                return value.compare_and_set(text_of(given["expected"]), text_of(given["value"]), **arguments)
+            case "update":
+                return value.update(lambda present: present + text_of(given["append"]), **arguments)
+            case _:
+                return getattr(value, name)(**arguments)
+
+    def _of_client(self, name: str, given: Json, arguments: Json) -> Json:
+        if name == "add_many":
+            results = self.client.add_many([self._entry(entry) for entry in given["entries"]])
+            return {"results": [_result(result) for result in results]}
+        found = getattr(self.client, name)(text_of(given["pattern"]), **arguments)
+        return {"counters": [{"key": each.key, "total": each.total} for each in sorted(found)]}
+
+    def _entry(self, entry: Json) -> Any:
+        once = {"idempotency_key": text_of(entry["id"])} if "id" in entry else {}
+        return self._handle(entry["on"]).entry(int(entry["amount"]), **once)
 
     def _lease(self, lease: Any, name: str, given: Json, expected: Json) -> None:
         match name:
@@ -230,13 +272,35 @@ def _expecting(step: Json) -> Iterator[None]:
             raise CaseFailedError(message)
 
 
+def _arguments(given: Json) -> Json:
+    """Return the arguments that have a name in each verb."""
+    durations: Json = {key.removesuffix("_ms"): millis(value) for key, value in given.items() if key.endswith("_ms")}
+    return durations | ({"fence": int(given["fence"])} if "fence" in given else {})
+
+
+def _result(result: Any) -> Json:
+    """Return a result of a batch as a case writes it."""
+    if isinstance(result, tallylock.TallylockError):
+        return {"code": result.code.encode()}
+    plain: Json = result._asdict()
+    return plain
+
+
 def _plain(expected: Any) -> object:
     if expected is None or isinstance(expected, bool):
         return expected
-    return text_of(expected)
+    if isinstance(expected, list):
+        return [_plain(each) for each in expected]
+    if isinstance(expected, str) or expected.keys() & {"hex", "repeat"}:
+        return text_of(expected)
+    return {name: _plain(value) for name, value in expected.items()}
 
 
 def _plain_result(result: object) -> object:
+    if isinstance(result, list):
+        return [_plain_result(each) for each in result]
+    if isinstance(result, dict):
+        return {name: _plain_result(value) for name, value in result.items()}
     # Integers are texts in a case, so that no JSON parser rounds them.
     if isinstance(result, int) and not isinstance(result, bool):
         return str(result).encode()
@@ -287,6 +351,10 @@ def _check(case: Json) -> None:
         kind, on = step["do"].split(".")[0], step.get("on", "")
         if on and (on not in leases if kind == "lease" else kinds.get(on) != kind):
             message = f"{case['name']}: {step['do']} on {on}"
+            raise CaseRefusedError(message)
+        entries = step["with"]["entries"] if step["do"] == "client.add_many" else ()
+        if any(kinds.get(entry["on"]) != "counter" for entry in entries):
+            message = f"{case['name']}: an entry of no counter"
             raise CaseRefusedError(message)
         if step["do"] == "lease.fence" and step["expect"].get("above", on) not in leases:
             message = f"{case['name']}: a fence above that of no lease"

@@ -52,6 +52,15 @@ class Awaited:
         found = getattr(self._target, name)
         return self._awaiting(found) if inspect.ismethod(found) else found
 
+    def __iter__(self) -> "Awaited":
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self._loop.run_until_complete(self._target.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
     def __enter__(self) -> "Awaited":
         self._loop.run_until_complete(self._target.__aenter__())
         return self

@@ -1,4 +1,4 @@
-"""Ctrl-C while a thread waits for a lock: it acts at once, and leaves no lock behind."""
+"""Ctrl-C while a thread waits for a lock or changes a value: it acts at once, and leaves nothing behind."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ import pytest
 import tallylock
 from handles import leases_count
 from servers import Server
-from tallylock import _ffi
+from tallylock import _ffi, _value
 
 TTL = timedelta(seconds=30)
 PACKAGE = str(Path(tallylock.__file__).parent)
@@ -137,6 +137,22 @@ def test_ctrl_c_at_any_point_of_an_acquire_leaves_no_lock(wait: timedelta | None
     assert interrupted > 20
     assert [each.key for each in memory.keys() if each.key == b"invoice:42"] == [b"invoice:42"], "it ran to its end"
     assert leases_count() == before
+
+
+def test_ctrl_c_at_any_point_of_an_update_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = tallylock.connect("memory://")
+    value, memory = client.value("session:42:ctx"), client.memory
+    assert memory is not None
+    ids = iter(range(2**63 + 2**62, 2**64))
+    monkeypatch.setattr(_value, "next_update", lambda: next(ids))
+    interrupted = 0
+    memory.put("session:42:ctx", "a", TTL)
+    while interrupted_at(interrupted, lambda: value.update(bytes, ttl=TTL)):
+        interrupted += 1
+        for update in range(2**63 + 2**62, 2**63 + 2**62 + interrupted):
+            with pytest.raises(_ffi.CallError):
+                _ffi.update_present(update)
+    assert interrupted > 20
 
 
 def interrupted_at(place: int, call: Callable[[], object]) -> bool:

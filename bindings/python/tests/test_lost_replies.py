@@ -18,21 +18,36 @@ Verb = Callable[[Any, str], object]
 
 @dataclass(frozen=True)
 class Row:
-    """A verb, what is there before, what it gives (a lost reply or not), and what it leaves."""
+    """A verb, what is there before, what it gives (a lost reply or not), what it leaves, and what is done before it."""
 
     verb: Verb
     before: str | None
     result: object
     after: bytes | None
+    first: Verb | None = None
 
 
 def counter(client: Any, key: str) -> Any:
     return client.counter(key, ttl=TTL)
 
 
+def claim(client: Any, key: str) -> object:
+    return counter(client, key).claim("run-1")
+
+
 REPEATED = {
     "read": Row(lambda client, key: counter(client, key).read(), "5", 5, b"5"),
     "get": Row(lambda client, key: client.value(key).get(), "5", b"5", b"5"),
+    "keyed add": Row(lambda client, key: counter(client, key).add(7, idempotency_key="evt-1").total, "5", 12, b"12"),
+    "batch of keyed adds": Row(
+        lambda client, key: client.add_many([counter(client, key).entry(7, idempotency_key="evt-1")])[0].total,
+        "5",
+        12,
+        b"12",
+    ),
+    "commit": Row(lambda client, key: counter(client, key).commit("run-1", 5), "5", None, b"0", claim),
+    "abort": Row(lambda client, key: counter(client, key).abort("run-1"), "5", 5, b"5", claim),
+    "claim": Row(claim, "5", tallylock.Claim(5, "open"), b"0"),
     "touch": Row(lambda client, key: client.value(key).touch(ttl=TTL), "5", True, b"5"),
 }
 NOT_REPEATED = {
@@ -46,9 +61,12 @@ NOT_REPEATED = {
 
 def prepare(row: Row, face: Face, server: Server) -> None:
     """Put there what is there before, and let the server know the verb's script."""
+    client = face.connect(server.url)
     for key in ("warm", KEY):
         server.plain.set(key, row.before or "", px=60_000)
-    assert row.verb(face.connect(server.url), "warm") == row.result
+        if row.first is not None:
+            row.first(client, key)
+    assert row.verb(client, "warm") == row.result
 
 
 @pytest.mark.parametrize("row", REPEATED.values(), ids=REPEATED.keys())

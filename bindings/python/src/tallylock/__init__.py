@@ -18,7 +18,7 @@ from tallylock._counter import Counter
 from tallylock._lease import Lease
 from tallylock._lock import Lock
 from tallylock._memory import Memory, MemoryKey
-from tallylock._once import Added, Claim, ClaimState, OpenClaim
+from tallylock._once import Added, Claim, OpenClaim
 from tallylock._scan import CounterFound, Scan
 from tallylock._value import Value
 from tallylock.errors import (
@@ -50,7 +50,6 @@ __all__ = [
     "CallCancelledError",
     "CallTimeoutError",
     "Claim",
-    "ClaimState",
     "Client",
     "ClosedError",
     "ConflictError",

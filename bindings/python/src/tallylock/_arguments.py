@@ -83,10 +83,17 @@ def whole_fence(key: bytes, fence: int) -> int:
     return fence
 
 
-def remembered_microseconds(remember: timedelta | None) -> int:
-    """Return for how long an idempotency key is remembered, 0 for the shared default."""
-    # A 0 that was given is out of bounds, and so is what stands for it.
-    return 0 if remember is None else microseconds(remember) or -1
+def remembered_microseconds(key: bytes, remember: timedelta | None) -> int:
+    """Return for how long an idempotency key is remembered, 0 for the shared default.
+
+    InvalidArgumentError if 0 was given, which the native library would take for none.
+    """
+    if remember is None:
+        return 0
+    remember_us = microseconds(remember)
+    if remember_us == 0:
+        raise _refused(key, "an idempotency key is remembered for 1 ms to 10 years, not for 0 ms")
+    return remember_us
 
 
 def amount_refused(key: bytes, amount: int) -> InvalidArgumentError:

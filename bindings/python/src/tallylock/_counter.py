@@ -76,7 +76,9 @@ class Counter(CounterHandle):
 
         """
         if idempotency_key is not None:
-            return self._add_once(amount, content(idempotency_key, self._key), remembered_microseconds(remember))
+            return self._add_once(
+                amount, content(idempotency_key, self._key), remembered_microseconds(self._key, remember)
+            )
         check_no_remember(remember)
         try:
             return packed_counter_add(self._packed, amount)

@@ -35,14 +35,14 @@ class CounterHandle:
             remember: for how long the key is known, as of `add`.
 
         Raises:
-            InvalidArgumentError: if `amount` doesn't fit into 64 bits, or the key is empty. What else is wrong with a
-                key or with `remember` is an error of `add_many`.
+            InvalidArgumentError: if `amount` doesn't fit into 64 bits, the key is empty or `remember` is 0. Of what
+                else is wrong with them `add_many` raises it.
 
         """
         if idempotency_key is None:
             check_no_remember(remember)
             return Entry(self._client_id, self._entries + packed_add(self._key, amount))
-        remember_us = remembered_microseconds(remember)
+        remember_us = remembered_microseconds(self._key, remember)
         add = packed_add_once(self._key, amount, content(idempotency_key, self._key), remember_us)
         return Entry(self._client_id, self._entries + add)
 

@@ -54,7 +54,7 @@ class Counter(CounterHandle):
             check_no_remember(remember)
             total = await call(_ffi.submit_counter_add, self._key, self._ttl_us, self._fixed, whole)
             return cast("int", total)
-        once, remember_us = content(idempotency_key, self._key), remembered_microseconds(remember)
+        once, remember_us = content(idempotency_key, self._key), remembered_microseconds(self._key, remember)
         added = await call(_ffi.submit_counter_add_once, self._key, self._ttl_us, self._fixed, whole, once, remember_us)
         return unpack_added(cast("bytes", added))
 
