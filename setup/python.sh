@@ -13,7 +13,7 @@ alone python
 environment=${1:-.venv}
 requirements=bindings/python/requirements-dev.txt
 wheels=target/wheels
-wheel_sources=(Cargo.toml Cargo.lock core bindings/rust bindings/ffi bindings/python ':(exclude)bindings/python/tests')
+wheel_sources=(Cargo.toml Cargo.lock core bindings/rust bindings/cli bindings/ffi bindings/python ':(exclude)bindings/python/tests')
 
 say() { echo "python: $*" >&2; }
 

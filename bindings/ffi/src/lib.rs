@@ -15,6 +15,8 @@ pub mod batch;
 mod bell;
 pub mod claim;
 pub mod client;
+#[cfg(feature = "command")]
+pub mod command;
 pub mod completion;
 pub mod counter;
 pub mod error;

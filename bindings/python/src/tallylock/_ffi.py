@@ -37,6 +37,9 @@ connect: Callable[[str, int | None, str | None, bool], int] = _native.connect
 open_client: Callable[[str, int | None, str | None, bool], int] = _native.open
 submit_connect: Callable[[int, int], None] = _native.submit_connect
 close: Callable[[int], None] = _native.close
+# The command's arguments, with its name; its exit code.
+command_line: Callable[[list[bytes]], int] = _native.command_line
+
 client_healed: Callable[[int], int] = _native.client_healed
 client_has_memory: Callable[[int], bool] = _native.client_has_memory
 
