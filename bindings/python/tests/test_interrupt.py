@@ -157,6 +157,21 @@ def test_ctrl_c_at_any_point_of_an_update_keeps_nothing(monkeypatch: pytest.Monk
             _ffi.update_present(update)
 
 
+def test_ctrl_c_ends_a_look_for_claims(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = tallylock.connect(server.url).counter("session:42:billableSecondsPending", ttl=TTL)
+    counter.add(30)
+    counter.claim("run-1")
+
+    def interrupted(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_ffi, "ticket_wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            counter.claims()
+    assert [(claim.id_text, claim.amount) for claim in counter.claims()] == [("run-1", 30)]
+
+
 def interrupted_at(place: int, call: Callable[[], object]) -> bool:
     """Make a call and raise KeyboardInterrupt before its instruction at `place`; return whether it had that many."""
     left = place

@@ -1,7 +1,7 @@
 """Counters, blocking."""
 
 from datetime import timedelta
-from typing import Literal, overload
+from typing import Literal, cast, overload
 
 from tallylock._arguments import (
     Binary,
@@ -17,17 +17,18 @@ from tallylock._ffi import (
     counter_abort,
     counter_add_once,
     counter_claim,
-    counter_claims,
     counter_commit,
     counter_drain,
     counter_drain_fenced,
     counter_finish,
     counter_read,
     packed_counter_add,
+    submit_counter_claims,
 )
 from tallylock._handle import CounterHandle, check_no_remember
 from tallylock._once import Added, Claim, OpenClaim, unpack_added, unpack_claim, unpack_claims
 from tallylock._session import Session
+from tallylock._waiting import awaited
 from tallylock.errors import translated, translating
 
 
@@ -168,10 +169,12 @@ class Counter(CounterHandle):
     def claims(self) -> list[OpenClaim]:
         """Return the open claims of this counter, in the order of their ids.
 
-        Goes through all keys of the server: for billing jobs that start and for people, not for each call.
+        Goes through all keys of the server: for billing jobs that start and for people, not for each call. Ctrl-C ends
+        it.
         """
         with translating():
-            return unpack_claims(counter_claims(self._client_id, self._key, self._ttl_us))
+            claims = awaited(self._client_id, submit_counter_claims, self._key, self._ttl_us)
+        return unpack_claims(cast("bytes", claims))
 
     def _add_once(self, amount: int, idempotency_key: bytes, remember_us: int) -> Added:
         whole = whole_amount(self._key, amount)

@@ -65,7 +65,6 @@ counter_drain_fenced: Callable[[int, bytes, int, int], int | None] = _native.cou
 counter_claim: Callable[[int, bytes, int, bytes, int | None], bytes] = _native.counter_claim
 counter_commit: Callable[[int, bytes, int, bytes, int], None] = _native.counter_commit
 counter_abort: Callable[[int, bytes, int, bytes], int] = _native.counter_abort
-counter_claims: Callable[[int, bytes, int], bytes] = _native.counter_claims
 submit_counter_add_once: Callable[[int, int, bytes, int, bool, int, bytes, int], None] = _native.submit_counter_add_once
 submit_counter_drain_fenced: Callable[[int, int, bytes, int, int], None] = _native.submit_counter_drain_fenced
 submit_counter_claim: Callable[[int, int, bytes, int, bytes, int | None], None] = _native.submit_counter_claim

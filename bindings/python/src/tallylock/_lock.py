@@ -4,14 +4,11 @@ from datetime import timedelta
 
 from tallylock import _ffi
 from tallylock._arguments import Binary, content, microseconds, packed_lock
-from tallylock._ids import next_lease, next_ticket
+from tallylock._ids import next_lease
 from tallylock._lease import Lease
-from tallylock._outcomes import unpack
 from tallylock._session import Session
-from tallylock.errors import TallylockError, translated, translating
-
-# Signals are handled between two waits of this length.
-_SLICE_MILLIS = 50
+from tallylock._waiting import awaited
+from tallylock.errors import translated, translating
 
 
 class Lock:
@@ -51,7 +48,14 @@ class Lock:
         lease = Lease(self._session, lease_id, self._ttl_us)
         try:
             if wait:
-                self._wait_for(lease_id, microseconds(wait))
+                awaited(
+                    self._session.client_id,
+                    _ffi.submit_lock_acquire_as,
+                    lease_id,
+                    self._key,
+                    self._ttl_us,
+                    microseconds(wait),
+                )
             else:
                 _ffi.packed_lock_acquire(self._packed, lease_id)
             return lease  # noqa: TRY300 - an interruption just before it is one of the acquire
@@ -61,16 +65,3 @@ class Lock:
             # Interrupted, perhaps when it was granted already.
             _ffi.lease_abandon(lease_id)
             raise
-
-    def _wait_for(self, lease_id: int, wait_us: int) -> None:
-        client_id, ticket = self._session.client_id, next_ticket()
-        try:
-            _ffi.submit_lock_acquire_as(client_id, ticket, lease_id, self._key, self._ttl_us, wait_us)
-            while not (record := _ffi.ticket_wait(client_id, ticket, _SLICE_MILLIS)):
-                pass
-        except BaseException:
-            _ffi.cancel(client_id, ticket)
-            raise
-        for _, outcome in unpack(record):
-            if isinstance(outcome, TallylockError):
-                raise outcome
