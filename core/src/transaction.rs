@@ -23,9 +23,12 @@ pub(crate) enum Decision {
 pub(crate) fn look(invocation: &Invocation) -> Vec<Command> {
     let mut watch = vec![word("WATCH")];
     watch.extend(invocation.keys.iter().cloned());
-    // What an earlier look on this connection watches would make this one fail without need.
+    // What an earlier look on this connection watches would make this one fail without need. An account that may not
+    // MULTI would do what is to be written one by one, so that is tried first.
     let mut commands = vec![
         vec![word("UNWATCH")],
+        vec![word("MULTI")],
+        vec![word("DISCARD")],
         vec![word("HELLO")],
         watch,
         vec![word("TIME")],
@@ -43,11 +46,23 @@ pub(crate) fn decide(invocation: &Invocation, replies: &[Reply]) -> Result<Decis
         // Nobody asks: the look was refused by the transport. Without this, all twins would be linked for nothing.
         return Err(incomplete());
     }
-    let [unwatched, hello, watched, time, values @ ..] = replies else {
+    let [
+        unwatched,
+        begun,
+        discarded,
+        hello,
+        watched,
+        time,
+        values @ ..,
+    ] = replies
+    else {
         return Err(incomplete());
     };
+    for reply in [unwatched, begun, discarded] {
+        refused(reply)?;
+    }
     require_version(hello)?;
-    for reply in [unwatched, watched, time] {
+    for reply in [watched, time] {
         refused(reply)?;
     }
     let mut view = Recording::new(micros(time)?);

@@ -40,6 +40,25 @@ on_each_server! {
         }
     }
 
+    /// Without MULTI, what is to be written between MULTI and EXEC would be done command by command.
+    fn an_account_without_transactions_changes_nothing_by_them(server: Server) {
+        for left_out in ["-multi", "-exec", "-discard", "-watch", "-unwatch"] {
+            let rules = ["on", "~*", "&*", "+@all", "-@scripting", left_out].map(str::to_owned);
+            set_account(&server, &rules);
+            let mut admin = server.connection();
+            redis::cmd("SET").arg("session:1").arg("5").arg("PX").arg(60_000).exec(&mut admin).unwrap();
+            let client = connect(&server);
+            let counter = client.counter("session:1", TTL).unwrap();
+            for error in [counter.add(1).unwrap_err(), counter.drain().unwrap_err()] {
+                assert!(matches!(error.code(), Code::Forbidden | Code::Unsupported), "{left_out}: {error}");
+                assert_eq!(error.applied(), Applied::No, "{left_out}: {error}");
+            }
+            let text: String = redis::cmd("GET").arg("session:1").query(&mut admin).unwrap();
+            let ttl: i64 = redis::cmd("PTTL").arg("session:1").query(&mut admin).unwrap();
+            assert!(text == "5" && (1..=60_000).contains(&ttl), "{left_out}: {text} {ttl}");
+        }
+    }
+
     fn what_the_page_calls_optional_is(server: Server) {
         let channels: Vec<_> = rules().into_iter().filter(|rule| rule.starts_with('&')).collect();
         let left_out: Vec<&str> = OPTIONAL.into_iter().chain(channels.iter().map(String::as_str)).collect();

@@ -131,7 +131,7 @@ on_each_server! {
             let written = scope.spawn(|| value.replace_if_present("6", TTL));
             proxy.await_held(1).unwrap();
             redis::cmd("PEXPIRE").arg("v").arg(1).exec(&mut server.connection()).unwrap();
-            while look(&server, "v").is_some() {
+            while redis::cmd("EXISTS").arg("v").query(&mut server.connection()).unwrap() {
                 std::thread::yield_now();
             }
             proxy.go();

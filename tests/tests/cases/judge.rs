@@ -6,9 +6,9 @@ use regex_lite::Regex;
 use tallylock::{Added, Claimed, Error, OpenClaim};
 
 use crate::format::{
-    self, Arguments, Ask, Call, Claim, EntryResult, Fault, Integer, Left, ListedClaim,
-    ListedCounter,
+    self, Arguments, Ask, Call, Claim, EntryResult, Fault, Left, ListedClaim, ListedCounter,
 };
+use crate::literals::Integer;
 use crate::stage::Found;
 
 impl<W: Arguments, E> Call<W, E> {

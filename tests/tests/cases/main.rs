@@ -6,6 +6,7 @@ mod check;
 mod face;
 mod format;
 mod judge;
+mod literals;
 mod runner;
 mod stage;
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use tallylock::Error;
 
 use crate::face::{Face, Stopped};
-use crate::format::{Acquire, Block, Bytes, Case, Expiry, Fence, Handle, Integer, Step, Text};
+use crate::format::{Acquire, Block, Case, Expiry, Fence, Handle, Step};
 use crate::judge::{
     are_claims, are_counters, are_results, compare_left, fault, is, is_added, is_claim, maybe,
     silent,
 };
+use crate::literals::{Bytes, Integer, Text};
 use crate::stage::Stage;
 
 /// Runs a case and compares what is left.
