@@ -1,5 +1,6 @@
 """Ctrl-C while a thread waits for a lock or changes a value: it acts at once, and leaves nothing behind."""
 
+import gc
 import itertools
 import signal
 import subprocess
@@ -189,6 +190,8 @@ def interrupted_at(place: int, call: Callable[[], object]) -> bool:
                 raise KeyboardInterrupt
         return trace
 
+    # Nothing is finalized meanwhile: an interruption of that would be seen by nobody.
+    gc.disable()
     sys.settrace(trace)
     try:
         # Kept until nothing is interrupted any more.
@@ -197,5 +200,6 @@ def interrupted_at(place: int, call: Callable[[], object]) -> bool:
         return True
     finally:
         sys.settrace(None)
+        gc.enable()
     del result
     return False
