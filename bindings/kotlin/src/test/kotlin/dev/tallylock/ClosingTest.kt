@@ -110,8 +110,17 @@ class ClosingTest {
             assertClosed { counter.read() }
             assertClosed { counter.drain() }
             assertClosed { counter.finish() }
+            assertClosed { counter.add(1, "evt-1") }
+            assertClosed { counter.drain(fence = 1) }
+            assertClosed { counter.claim("run-1") }
+            assertClosed { counter.commit("run-1", 1) }
+            assertClosed { counter.abort("run-1") }
+            assertClosed { counter.claims() }
+            assertClosed { client.addMany(listOf(counter.entry(1))) }
+            assertClosed { client.scan("*") }
             assertClosed { value.get() }
             assertClosed { value.touch(1.minutes) }
+            assertClosed { value.update(1.minutes) { it } }
             assertClosed { lock.acquire() }
             assertClosed { lock.acquire(wait = 20.seconds) }
             assertClosed { client.memory }

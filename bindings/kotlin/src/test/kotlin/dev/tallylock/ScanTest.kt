@@ -26,7 +26,7 @@ class ScanTest {
     fun aFlowGoesOnFromItsCursor(kind: ServerKind) {
         val server = filledServer(kind)
         runBlocking {
-            Tallylock.connect(server.url).use { client ->
+            Tallylock.connect(server.url, PATIENT).use { client ->
                 val scan = client.scan("session:*")
                 assertNull(scan.cursor)
                 val begun = scan.take(COUNTERS / 2).toList()
@@ -44,7 +44,7 @@ class ScanTest {
     @EnumSource
     fun anIterationGoesOnFromItsCursor(kind: ServerKind) {
         val server = filledServer(kind)
-        Tallylock.connectBlocking(server.url).use { client ->
+        Tallylock.connectBlocking(server.url, PATIENT.toJavaDuration()).use { client ->
             val scan = client.scan("session:*")
             assertNull(scan.cursor)
             val begun = scan.take(COUNTERS / 2)
@@ -61,7 +61,7 @@ class ScanTest {
         val server = filledServer(ServerKind.Valkey)
         FaultProxy(server).use { proxy ->
             runBlocking {
-                Tallylock.connect(proxy.url).use { client ->
+                Tallylock.connect(proxy.url, PATIENT).use { client ->
                     client.scan("session:*").first()
                     assertEquals(1, proxy.scans())
                     client.blocking.scan("session:*").first()
@@ -138,6 +138,8 @@ class ScanTest {
     }
 
     private companion object {
+        // A machine that is busy elsewhere may stall for seconds.
+        val PATIENT = 1.minutes
         const val COUNTERS = 3_000
         val totals = (1..COUNTERS).associate { "session:$it" to it.toLong() }
     }

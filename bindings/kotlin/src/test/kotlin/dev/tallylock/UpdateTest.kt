@@ -95,7 +95,7 @@ class UpdateTest {
     fun anUpdateCancelledInItsFunctionWritesNothing(kind: ServerKind) {
         val server = plantedServer(kind)
         runBlocking(Dispatchers.Default) {
-            Tallylock.connect(server.url).use { client ->
+            Tallylock.connect(server.url, PATIENT).use { client ->
                 val entered = CompletableDeferred<Unit>()
                 val updating =
                     launch {
@@ -142,14 +142,17 @@ class UpdateTest {
         FaultProxy(server).use { proxy ->
             runBlocking(Dispatchers.Default) {
                 Tallylock.connect(proxy.url, PATIENT).use { client ->
+                    val armed = CompletableDeferred<Unit>()
                     val updating =
                         launch {
                             client.value(KEY).update(15.minutes) {
                                 server.plant(KEY, "b")
                                 proxy.holdMatching(KEY)
+                                armed.complete(Unit)
                                 "c".encodeToByteArray()
                             }
                         }
+                    armed.await()
                     proxy.awaitHeld(1)
                     updating.cancelAndJoin()
                     proxy.go()
@@ -167,7 +170,7 @@ class UpdateTest {
         test: suspend (value: FaceValue, server: TestServer) -> Unit,
     ) {
         val server = plantedServer(ServerKind.Valkey)
-        runBlocking { face.connect(server.url).use { client -> test(client.value(KEY), server) } }
+        runBlocking { face.connect(server.url, PATIENT).use { client -> test(client.value(KEY), server) } }
     }
 
     private fun plantedServer(kind: ServerKind): TestServer = TestServer.empty(kind).apply { plant(KEY, "a") }
