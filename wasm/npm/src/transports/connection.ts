@@ -46,7 +46,7 @@ export class Connection {
     this.#parser = new RedisParser({
       returnBuffers: true,
       stringNumbers: true,
-      returnReply: (reply: unknown) => this.#replied(reply as Reply),
+      returnReply: (reply: unknown) => this.#replied(exact(reply as Reply)),
       returnError: (error: Error) => this.#replied(error),
       returnFatalError: (error: Error) => this.#endAsNoResp(error),
     });
@@ -165,6 +165,14 @@ export class Connection {
       pending.reject(new Undelivered(pending.written ? "maybe" : "no", reason));
     }
   }
+}
+
+/** A reply as it is: the parser gives numbers as texts, since one of JavaScript's may be rounded. */
+function exact(reply: Reply): Reply {
+  if (typeof reply === "string") {
+    return BigInt(reply);
+  }
+  return Array.isArray(reply) ? reply.map(exact) : reply;
 }
 
 // Promise.withResolvers is newer than Node 20.
