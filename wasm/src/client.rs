@@ -26,7 +26,7 @@ use crate::lock::Lock;
 use crate::reply;
 use crate::slots::Number;
 use crate::stop::{Stop, Wish};
-use crate::task::{Answer, Start, StartedTask, Task};
+use crate::task::{Answer, StartedTask, Task};
 use crate::value::Value;
 
 /// A client of one server.
@@ -107,7 +107,7 @@ impl Client {
         })
     }
 
-    /// How many counters had lost their TTL and were given one by a drain of this client.
+    /// How many counters had lost their TTL and were given one by a drain or a claim of this client.
     #[wasm_bindgen(getter)]
     pub fn healed(&self) -> u32 {
         self.shared.healed.get()
@@ -188,9 +188,8 @@ impl Client {
         }
     }
 
-    #[cfg(feature = "memory")]
-    pub(crate) fn link(&self) -> &Link {
-        &self.shared.link
+    pub(crate) fn shared(&self) -> &Rc<Shared> {
+        &self.shared
     }
 
     fn make<H>(&self, make: impl FnOnce(Rc<Shared>) -> Result<H, Error>) -> Result<H, JsValue> {
@@ -275,20 +274,9 @@ impl Shared {
         .await
     }
 
-    /// Runs a request of one script; the promise is of its output.
-    pub(crate) fn ask(self: &Rc<Self>, key: &Key, start: Start) -> Promise {
-        let (shared, key) = (Rc::clone(self), key.clone());
-        promise(async move {
-            let _turn = shared.enter(Some(key.as_bytes()))?;
-            let (settings, seed, now) = shared.at_start();
-            let started = start(settings, seed, now);
-            let answer = shared.run(started, &Stop::default(), &mut |_| ()).await;
-            let answer = answer.map_err(|error| shared.link.failure(&error))?;
-            if matches!(&answer, Answer::Drained(Some(drained)) if drained.healed) {
-                shared.healed.set(shared.healed.get().saturating_add(1));
-            }
-            Ok(answer.show())
-        })
+    /// Takes in that an operation gave a counter a TTL that had lost its own.
+    pub(crate) fn count_healed(&self) {
+        self.healed.set(self.healed.get().saturating_add(1));
     }
 }
 

@@ -1,8 +1,8 @@
 //! tallylock's core for JavaScript: classes over [`tallylock_core::drive`], whose transport and clock are JavaScript's.
 //!
-//! Reading path: [`host`] is what JavaScript gives, `client` what it gets; `slots` is how an answer finds the call
-//! that waits for it. Nothing here keeps a `&mut` across an await, so that calls on one client may overlap, and nothing
-//! panics on what comes from outside: one panic would end every later call of the instance.
+//! Reading path: [`host`] is what JavaScript gives, `client` what it gets, `ask` how a verb runs; `slots` is how an answer
+//! finds the call that waits for it. Nothing here keeps a `&mut` across an await, so that calls on one client may overlap,
+//! and nothing panics on what comes from outside: one panic would end every later call of the instance.
 
 #![allow(
     // JavaScript's only number: milliseconds and call numbers cross as one, whole and below 2^53.
@@ -15,6 +15,8 @@
     clippy::needless_pass_by_value
 )]
 
+mod ask;
+mod batch;
 mod client;
 mod counter;
 mod duration;
@@ -26,6 +28,7 @@ mod lock;
 #[cfg(feature = "memory")]
 mod memory;
 mod reply;
+mod scan;
 mod slots;
 mod stop;
 mod task;
@@ -37,4 +40,4 @@ pub use lease::Lease;
 pub use lock::{Acquiring, Lock};
 #[cfg(feature = "memory")]
 pub use memory::MemoryFace;
-pub use value::Value;
+pub use value::{Updating, Value};

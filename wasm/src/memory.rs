@@ -136,7 +136,7 @@ impl Client {
     /// The face for tests of the server in memory, if it has one.
     #[wasm_bindgen(getter)]
     pub fn memory(&self) -> Option<MemoryFace> {
-        let link = self.link();
+        let link = &self.shared().link;
         link.memory.as_ref().map(|server| MemoryFace {
             server: Rc::clone(server),
             host: link.host(),

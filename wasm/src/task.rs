@@ -2,16 +2,16 @@
 //!
 //! The loop that drives an operation is the largest piece of code in the wasm file: made for one type, it is there once.
 
-use js_sys::Uint8Array;
-use tallylock_core::counter::{Add, Drain, Drained, Finish, Read};
+use js_sys::{Array, Uint8Array};
+use tallylock_core::claim::{Abort, Claimed, Commit, Open};
+use tallylock_core::counter::{Add, AddMany, AddOnce, Added, Drain, Drained, Finish, Read};
 use tallylock_core::error::Error;
 use tallylock_core::lock::{Acquire, Extend, Grant, Release};
-use tallylock_core::request::{Request, Single};
-use tallylock_core::settings::Settings;
+use tallylock_core::request::Single;
+use tallylock_core::scan::{Page, Scan};
 use tallylock_core::step::{Event, Next, Operation, Step};
 use tallylock_core::time::Instant;
-use tallylock_core::token::Seed;
-use tallylock_core::value::{CompareAndSet, Get, ReplaceIfPresent, Touch};
+use tallylock_core::value::{CompareAndSet, Get, Offer, Offered, ReplaceIfPresent, Touch};
 use wasm_bindgen::JsValue;
 
 /// What a task ends with.
@@ -21,6 +21,11 @@ pub(crate) enum Answer {
     Flag(bool),
     Bytes(Option<Vec<u8>>),
     Drained(Option<Drained>),
+    Added(Added),
+    Claimed(Option<Claimed>),
+    Batch(Vec<Result<Added, Error>>),
+    Page(Page),
+    Offered(Offered),
     Granted(Grant),
     ValidUntil(Instant),
 }
@@ -58,32 +63,28 @@ macro_rules! tasks {
 }
 
 tasks! {
-    Add(Single<Add>) => |total| Answer::Integer(Some(total));
-    Read(Single<Read>) => Answer::Integer;
-    Drain(Single<Drain>) => Answer::Drained;
-    Finish(Single<Finish>) => Answer::Integer;
-    Get(Single<Get>) => Answer::Bytes;
-    ReplaceIfPresent(Single<ReplaceIfPresent>) => Answer::Flag;
-    Touch(Single<Touch>) => Answer::Flag;
-    CompareAndSet(Single<CompareAndSet>) => Answer::Flag;
-    Acquire(Acquire) => Answer::Granted;
-    Extend(Extend) => Answer::ValidUntil;
-    Release(Release) => |()| Answer::Nothing;
+    Add(Single<Add>) => |total| Ok(Answer::Integer(Some(total?)));
+    AddOnce(Single<AddOnce>) => |added| added.map(Answer::Added);
+    AddMany(AddMany) => |results| Ok(Answer::Batch(results));
+    Read(Single<Read>) => |total| total.map(Answer::Integer);
+    Drain(Single<Drain>) => |drained| drained.map(Answer::Drained);
+    Finish(Single<Finish>) => |left| left.map(Answer::Integer);
+    Claim(Single<Open>) => |claimed| claimed.map(Answer::Claimed);
+    Commit(Single<Commit>) => |done| done.map(|()| Answer::Nothing);
+    Abort(Single<Abort>) => |amount| Ok(Answer::Integer(Some(amount?)));
+    Scan(Scan) => |page| page.map(Answer::Page);
+    Get(Single<Get>) => |bytes| bytes.map(Answer::Bytes);
+    ReplaceIfPresent(Single<ReplaceIfPresent>) => |done| done.map(Answer::Flag);
+    Touch(Single<Touch>) => |done| done.map(Answer::Flag);
+    CompareAndSet(Single<CompareAndSet>) => |done| done.map(Answer::Flag);
+    Offer(Offer) => |offered| offered.map(Answer::Offered);
+    Acquire(Acquire) => |grant| grant.map(Answer::Granted);
+    Extend(Extend) => |until| until.map(Answer::ValidUntil);
+    Release(Release) => |done| done.map(|()| Answer::Nothing);
 }
 
 /// A task with its first step.
 pub(crate) struct StartedTask(pub(crate) Task, pub(crate) Step<Result<Answer, Error>>);
-
-/// What starts a task: boxed, so that what runs it is compiled once.
-pub(crate) type Start = Box<dyn FnOnce(&Settings, Seed, Instant) -> StartedTask>;
-
-/// Starts a request of one script.
-pub(crate) fn request<R: Request + 'static>(request: R) -> Start
-where
-    StartedTask: From<(Single<R>, Step<Result<R::Output, Error>>)>,
-{
-    Box::new(move |settings, seed, now| Single::start(request, settings, seed, now).into())
-}
 
 impl Task {
     /// The error that the caller can be told already, while the operation still undoes what it did.
@@ -96,16 +97,34 @@ impl Task {
 }
 
 impl Answer {
-    /// What JavaScript gets; a grant is nothing by itself.
+    /// Whether a counter had lost its TTL, and was given one.
+    pub(crate) fn is_healed(&self) -> bool {
+        match self {
+            Self::Drained(Some(drained)) => drained.healed,
+            Self::Claimed(Some(claimed)) => claimed.healed,
+            _ => false,
+        }
+    }
+
+    /// What JavaScript gets; nothing of an answer that is for the caller in Rust.
     pub(crate) fn show(self) -> JsValue {
         match self {
-            Self::Nothing | Self::Granted(_) | Self::ValidUntil(_) => JsValue::UNDEFINED,
             Self::Integer(number) => integer(number),
             Self::Drained(drained) => integer(drained.map(|drained| drained.amount)),
             Self::Flag(flag) => flag.into(),
             Self::Bytes(bytes) => bytes.map_or(JsValue::NULL, |bytes| {
                 Uint8Array::from(bytes.as_slice()).into()
             }),
+            Self::Added(added) => Array::of2(&added.total.into(), &added.applied.into()).into(),
+            Self::Claimed(claimed) => claimed.map_or(JsValue::NULL, |claimed| {
+                Array::of2(&claimed.amount.into(), &claimed.state.as_str().into()).into()
+            }),
+            Self::Nothing
+            | Self::Batch(_)
+            | Self::Page(_)
+            | Self::Offered(_)
+            | Self::Granted(_)
+            | Self::ValidUntil(_) => JsValue::UNDEFINED,
         }
     }
 }
@@ -114,14 +133,14 @@ fn integer(number: Option<i64>) -> JsValue {
     number.map_or(JsValue::NULL, JsValue::from)
 }
 
-fn answered<T>(
-    step: Step<Result<T, Error>>,
-    answer: fn(T) -> Answer,
+fn answered<O>(
+    step: Step<O>,
+    answer: fn(O) -> Result<Answer, Error>,
 ) -> Step<Result<Answer, Error>> {
     let Step { calls, next } = step;
     let next = match next {
         Next::WaitUntil(until) => Next::WaitUntil(until),
-        Next::Done(output) => Next::Done(output.map(answer)),
+        Next::Done(output) => Next::Done(answer(output)),
     };
     Step { calls, next }
 }

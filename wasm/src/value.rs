@@ -1,16 +1,22 @@
 //! A value's handle.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::Promise;
+use tallylock_core::error::Error;
 use tallylock_core::key::Key;
+use tallylock_core::request::{Request, Single};
+use tallylock_core::step::Step;
 use tallylock_core::time::Ttl;
-use tallylock_core::value::{CompareAndSet, Get, ReplaceIfPresent, Touch};
+use tallylock_core::value::{CompareAndSet, Get, Offered, ReplaceIfPresent, Touch, Update};
+use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::ask::Ask;
 use crate::client::Shared;
 use crate::duration;
-use crate::task::{Start, request};
+use crate::task::{Answer, StartedTask};
 
 /// A value by its key.
 #[wasm_bindgen]
@@ -23,34 +29,59 @@ pub struct Value {
 impl Value {
     /// Resolves with the bytes, or null.
     pub fn get(&self) -> Promise {
-        let key = self.key.clone();
-        self.shared.ask(&self.key, request(Get { key }))
+        self.ask(|key| Ok(Get { key }))
     }
 
     /// Writes value and TTL if the key is there; resolves with whether it was.
     #[wasm_bindgen(js_name = replaceIfPresent)]
     pub fn replace_if_present(&self, value: Vec<u8>, ttl_ms: f64) -> Promise {
-        self.ask(ttl_ms, |key, ttl| {
-            request(ReplaceIfPresent { key, value, ttl })
+        self.ask(|key| {
+            let ttl = duration::ttl(ttl_ms)?;
+            Ok(ReplaceIfPresent { key, value, ttl })
         })
     }
 
     /// Sets the TTL if the key is there; resolves with whether it was.
     pub fn touch(&self, ttl_ms: f64) -> Promise {
-        self.ask(ttl_ms, |key, ttl| request(Touch { key, ttl }))
+        self.ask(|key| {
+            let ttl = duration::ttl(ttl_ms)?;
+            Ok(Touch { key, ttl })
+        })
     }
 
     /// Writes value and TTL if the key holds `expected`; resolves with whether it did.
     #[wasm_bindgen(js_name = compareAndSet)]
     pub fn compare_and_set(&self, expected: Vec<u8>, value: Vec<u8>, ttl_ms: f64) -> Promise {
-        self.ask(ttl_ms, |key, ttl| {
-            request(CompareAndSet {
+        self.ask(|key| {
+            Ok(CompareAndSet {
                 key,
                 expected,
                 value,
-                ttl,
+                ttl: duration::ttl(ttl_ms)?,
             })
         })
+    }
+
+    /// Reads the value, to be given another one with this TTL; resolves with an [`Updating`], or null.
+    #[wasm_bindgen(js_name = readForUpdate)]
+    pub fn read_for_update(&self, ttl_ms: f64) -> Promise {
+        let (key, begun) = (self.key.clone(), self.shared.now());
+        let ask = duration::ttl(ttl_ms).map(|ttl| {
+            Ask::showing(Get { key: key.clone() }, move |shared, answer| {
+                let Answer::Bytes(Some(present)) = answer else {
+                    return JsValue::NULL;
+                };
+                let update = Update::new(key.clone(), present, &shared.settings, begun);
+                Updating {
+                    shared: Rc::clone(shared),
+                    key,
+                    ttl,
+                    update: Rc::new(RefCell::new(update)),
+                }
+                .into()
+            })
+        });
+        self.shared.ask(Some(&self.key), ask)
     }
 }
 
@@ -59,13 +90,47 @@ impl Value {
         Self { shared, key }
     }
 
-    fn ask(&self, ttl_ms: f64, start: impl FnOnce(Key, Ttl) -> Start) -> Promise {
-        match duration::ttl(ttl_ms) {
-            Ok(ttl) => self.shared.ask(&self.key, start(self.key.clone(), ttl)),
-            Err(error) => {
-                let error = error.about(self.key.as_bytes());
-                Promise::reject(&self.shared.link.failure(&error))
-            }
-        }
+    fn ask<R: Request + 'static>(&self, make: impl FnOnce(Key) -> Result<R, Error>) -> Promise
+    where
+        StartedTask: From<(Single<R>, Step<Result<R::Output, Error>>)>,
+    {
+        let ask = make(self.key.clone()).map(Ask::request);
+        self.shared.ask(Some(&self.key), ask)
+    }
+}
+
+/// A value that was read to be changed.
+#[wasm_bindgen]
+pub struct Updating {
+    shared: Rc<Shared>,
+    key: Key,
+    ttl: Ttl,
+    update: Rc<RefCell<Update>>,
+}
+
+#[wasm_bindgen]
+impl Updating {
+    /// The bytes that were read last.
+    pub fn present(&self) -> Vec<u8> {
+        self.update.borrow().present().to_vec()
+    }
+
+    /// Writes another value if the key still holds what was read; resolves with whether it did, or null if the key is gone.
+    /// If it did not, what is there now has been read.
+    pub fn offer(&self, value: Vec<u8>) -> Promise {
+        let (read, ttl) = (Rc::clone(&self.update), self.ttl);
+        let update = read.borrow().clone();
+        let ask = Ask::new(
+            move |settings, seed, now| Ok(update.offer(value, ttl, settings, seed, now).into()),
+            move |_, answer| match answer {
+                Answer::Offered(Offered::Written) => JsValue::TRUE,
+                Answer::Offered(Offered::Overtaken(update)) => {
+                    read.replace(update);
+                    JsValue::FALSE
+                }
+                _ => JsValue::NULL,
+            },
+        );
+        self.shared.ask(Some(&self.key), Ok(ask))
     }
 }

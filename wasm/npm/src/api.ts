@@ -1,8 +1,11 @@
 // What every entry file exports besides `connect`.
+export type { Added, Entry } from "./batch.js";
+export type { Claim, ClaimState, OpenClaim } from "./claim.js";
 export type { Client, ClientOptions } from "./client.js";
-export type { Counter, CounterOptions } from "./counter.js";
+export type { Counter, CounterOptions, FenceOptions, OnceOptions } from "./counter.js";
 export { type Code, type Reason, TallylockError } from "./error.js";
 export type { AcquireOptions, Lease, Lock } from "./lock.js";
+export type { CounterFound, ExpiringOptions, Scan, ScanOptions } from "./scan.js";
 export { type Reply, type Transport, Undelivered } from "./transport.js";
 export { fromIoredis, type IoredisClient } from "./transports/ioredis.js";
 export { fromNodeRedis, type NodeRedisClient } from "./transports/node-redis.js";

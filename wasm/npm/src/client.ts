@@ -1,6 +1,9 @@
 import { bytes, ms } from "./arguments.js";
+import { type Added, Entry, unpack } from "./batch.js";
 import { Counter, type CounterOptions } from "./counter.js";
+import type { TallylockError } from "./error.js";
 import { Lock } from "./lock.js";
+import { type ExpiringOptions, type Page, Scan, type ScanOptions } from "./scan.js";
 import type * as Glue from "./tallylock_wasm.js";
 import type { Transport } from "./transport.js";
 import { type TtlOptions, Value } from "./value.js";
@@ -38,7 +41,9 @@ export class Client {
     if (expiry !== "sliding" && expiry !== "fixed") {
       throw this.#client.invalidArgument(`expiry is "sliding" or "fixed", not ${JSON.stringify(expiry)}`, name);
     }
-    return new Counter(this.#client, name, this.#client.counter(name, ms(options?.ttlMs), expiry === "fixed"));
+    const ttlMs = ms(options?.ttlMs);
+    const counter = this.#client.counter(name, ttlMs, expiry === "fixed");
+    return new Counter(this.#client, name, counter, { ttlMs, expiry });
   }
 
   /** A value by its key. Throws `invalid_argument` as {@link counter} does. */
@@ -55,7 +60,33 @@ export class Client {
     return new Lock(this.#client.lock(bytes(this.#client, "a key", key), ms(options?.ttlMs)));
   }
 
-  /** How many counters had lost their TTL and were given one by a drain of this client. */
+  /**
+   * Adds to any counters of this client in one round trip: up to 10,000 entries, made by `counter.entry()`. Each is atomic
+   * and has a result of its own, in the same order, so that a bad one neither stops nor hides the others: what went wrong
+   * with it is its result. That of a keyed entry is known in the end, that of a plain one may be `outcome_unknown`.
+   *
+   * Rejects, with nothing sent, with `invalid_argument` for more than 10,000 entries and for what is no entry of this
+   * client's counters.
+   */
+  async addMany(entries: Iterable<Entry>): Promise<(Added | TallylockError)[]> {
+    const results = await this.#client.addMany(Entry.pack(this.#client, entries));
+    return unpack(results as [Uint8Array, TallylockError[]]);
+  }
+
+  /** Looks through all keys of the server for counters that match `pattern` (`*`, `?`, `[a-z]`). Sends nothing yet. */
+  scan(pattern: string | Uint8Array, options: ScanOptions = {}): Scan {
+    return this.#scan(pattern, options);
+  }
+
+  /**
+   * Like {@link scan}, but finds only counters with something in them that end within a time or have lost their TTL: what is
+   * to be billed before it is gone. Sends nothing yet.
+   */
+  expiring(pattern: string | Uint8Array, options: ExpiringOptions): Scan {
+    return this.#scan(pattern, options, ms(options?.withinMs));
+  }
+
+  /** How many counters had lost their TTL and were given one by a drain or a claim of this client. */
   get healed(): number {
     return this.#client.healed;
   }
@@ -73,5 +104,14 @@ export class Client {
   /** Closes it; see {@link close}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #scan(pattern: string | Uint8Array, options: ScanOptions | undefined, withinMs?: number): Scan {
+    const wanted = bytes(this.#client, "a pattern", pattern).slice();
+    const page = async (cursor: string | null) => {
+      const from = cursor === null ? undefined : bytes(this.#client, "a cursor", cursor);
+      return (await this.#client.scan(wanted, from, withinMs)) as Page;
+    };
+    return new Scan(page, options?.cursor ?? null);
   }
 }

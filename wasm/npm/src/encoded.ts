@@ -24,6 +24,11 @@ export function encode(commands: Uint8Array[][]): Uint8Array {
       parts.push(encoder.encode(`$${argument.length}\r\n`), argument, encoder.encode("\r\n"));
     }
   }
+  return concatenated(parts);
+}
+
+/** All parts, one behind the other. */
+export function concatenated(parts: Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) {

@@ -51,4 +51,38 @@ export class Value {
     const written = bytes(this.#client, "a value", value);
     return (await this.#value.compareAndSet(seen, written, ms(options?.ttlMs))) as boolean;
   }
+
+  /**
+   * Replaces the value by what `change` makes of it, gives it the TTL in the same step, and gives what was written; null if
+   * there is no value.
+   *
+   * `change` may be called several times: where another writes in between, it is asked again with what is there then. It runs
+   * while nothing is locked.
+   *
+   * Rejects with `conflict` if others were faster until the call's deadline, `wrong_type`, `outcome_unknown` if the reply to
+   * a write is lost, and with what `change` throws, in which case nothing is written.
+   */
+  async update(
+    change: (present: Uint8Array) => string | Uint8Array | Promise<string | Uint8Array>,
+    options: TtlOptions,
+  ): Promise<Uint8Array | null> {
+    if (typeof change !== "function") {
+      throw new TypeError("update() needs a function that makes a new value of the present one");
+    }
+    const updating = (await this.#value.readForUpdate(ms(options?.ttlMs))) as Glue.Updating | null;
+    if (updating === null) {
+      return null;
+    }
+    try {
+      while (true) {
+        const value = bytes(this.#client, "a value", await change(updating.present()));
+        const isWritten = (await updating.offer(value)) as boolean | null;
+        if (isWritten !== false) {
+          return isWritten && value;
+        }
+      }
+    } finally {
+      updating.free();
+    }
+  }
 }

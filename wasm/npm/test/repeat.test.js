@@ -6,9 +6,42 @@ import { SERVERS, startServer } from "./support/servers.js";
 
 const TTL = { ttlMs: 60_000 };
 
-/** Each verb: what is there before, the call, and how it ends when its reply is lost. */
+let names = 0;
+const fresh = () => `name-${names++}`;
+/** A claim that has taken what is there. */
+const claimed = async (client) => {
+  const id = fresh();
+  await client.counter("k", TTL).claim(id);
+  return id;
+};
+
+/**
+ * Each verb: what comes before the call, the call, and how it ends when its reply is lost.
+ *
+ * @type {{ verb: string, before?: Function, call: Function, unknown?: boolean, gives?: unknown, left: string | null }[]}
+ */
 const VERBS = [
   { verb: "add", call: (c) => c.counter("k", TTL).add(5), unknown: true, left: "15" },
+  {
+    verb: "add with an idempotency key",
+    call: (c) => c.counter("k", TTL).add(5, { idempotencyKey: fresh() }),
+    gives: { total: 15n, applied: false },
+    left: "15",
+  },
+  {
+    verb: "claim",
+    call: (c) => c.counter("k", TTL).claim(fresh()),
+    gives: { amount: 10n, state: "open" },
+    left: "0",
+  },
+  {
+    verb: "commit",
+    before: claimed,
+    call: (c, id) => c.counter("k", TTL).commit(id, 10),
+    gives: undefined,
+    left: "0",
+  },
+  { verb: "abort", before: claimed, call: (c, id) => c.counter("k", TTL).abort(id), gives: 10n, left: "10" },
   { verb: "read", call: (c) => c.counter("k", TTL).read(), gives: 10n, left: "10" },
   { verb: "drain", call: (c) => c.counter("k", TTL).drain(), unknown: true, left: "0" },
   { verb: "finish", call: (c) => c.counter("k", TTL).finish(), unknown: true, left: null },
@@ -28,9 +61,9 @@ for (const name of SERVERS) {
       proxy = await startProxy(server.port);
       client = await connect({ url: proxy.url });
       // So that the server knows the scripts, and the request whose reply is lost is the one that counts.
-      for (const { call } of VERBS) {
+      for (const { before: prepare, call } of VERBS) {
         await server.other.set("k", "10", "PX", 60_000);
-        await call(client);
+        await call(client, await prepare?.(client));
       }
       await (await client.lock("warm", TTL).acquire()).extend();
     });
@@ -40,15 +73,16 @@ for (const name of SERVERS) {
       await server.stop();
     });
 
-    for (const { verb, call, unknown, gives, left } of VERBS) {
+    for (const { verb, before: prepare, call, unknown, gives, left } of VERBS) {
       test(`${verb} is ${unknown ? "not " : ""}repeated`, async () => {
         await server.other.set("k", "10", "PX", 60_000);
+        const given = await prepare?.(client);
         const { stats } = await proxy.tell("stats");
         await proxy.tell("lose 1");
         if (unknown) {
-          await assert.rejects(call(client), { code: "outcome_unknown", applied: "maybe", key: "k" });
+          await assert.rejects(call(client, given), { code: "outcome_unknown", applied: "maybe", key: "k" });
         } else {
-          assert.equal(await call(client), gives);
+          assert.deepEqual(await call(client, given), gives);
         }
         assert.equal(await server.other.get("k"), left);
         const later = (await proxy.tell("stats")).stats;
@@ -58,11 +92,33 @@ for (const name of SERVERS) {
 
       test(`${verb} is sent again if it did not arrive`, async () => {
         await server.other.set("k", "10", "PX", 60_000);
+        const given = await prepare?.(client);
         await proxy.tell("cut");
-        await call(client);
+        await call(client, given);
         assert.equal(await server.other.get("k"), left);
       });
     }
+
+    test("of a batch only what counts once is repeated", async () => {
+      await server.other.set("k", "10", "PX", 60_000);
+      const counter = client.counter("k", TTL);
+      await proxy.tell("lose 1");
+      const results = await client.addMany([counter.entry(1), counter.entry(20, { idempotencyKey: fresh() })]);
+      assert.equal(/** @type {any} */ (results[0]).code, "outcome_unknown");
+      assert.deepEqual(results[1], { total: 31n, applied: false });
+      assert.equal(await server.other.get("k"), "31");
+    });
+
+    test("a scan whose reply is lost is repeated", async () => {
+      await server.other.flushdb();
+      await server.other.set("k", "10", "PX", 60_000);
+      await proxy.tell("lose 1");
+      const found = [];
+      for await (const { key, total } of client.scan("k")) {
+        found.push([Buffer.from(key).toString(), total]);
+      }
+      assert.deepEqual(found, [["k", 10n]]);
+    });
 
     test("acquire finds its own lock", async () => {
       await proxy.tell("lose 1");

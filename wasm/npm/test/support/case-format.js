@@ -48,8 +48,16 @@ function assertMeaningful(one) {
   const kinds = new Map(one.handles.map(({ name, kind }) => [name, kind]));
   const look = (step) => {
     const [kind, verb] = step.do.split(".");
-    if (verb !== undefined && kinds.get(step.on) !== kind) {
-      throw new Error(`${one.name}: ${step.do} on ${step.on}, which is ${kinds.get(step.on) ?? "not declared"}`);
+    const assertKind = (name, wanted) => {
+      if (kinds.get(name) !== wanted) {
+        throw new Error(`${one.name}: ${step.do} on ${name}, which is ${kinds.get(name) ?? "not declared"}`);
+      }
+    };
+    if (verb !== undefined && kind !== "client") {
+      assertKind(step.on, kind);
+    }
+    for (const entry of step.with?.entries ?? []) {
+      assertKind(entry.on, "counter");
     }
     if (step.expect?.above !== undefined && kinds.get(step.expect.above) !== "lease") {
       throw new Error(`${one.name}: no lease ${step.expect.above}`);

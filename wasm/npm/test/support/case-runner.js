@@ -84,11 +84,30 @@ class Run {
     switch (step.do) {
       case "counter.add":
         return assert.equal(await this.#open(step.on).add(amount(given.amount)), big(step.expect?.total ?? null));
+      case "counter.add_once":
+        return assert.deepEqual(await this.#open(step.on).add(amount(given.amount), once(given)), added(step.expect));
       case "counter.read":
         return assert.equal(await this.#open(step.on).read(), big(step.expect?.total ?? null));
       case "counter.drain":
+        return assert.equal(await this.#open(step.on).drain(fence(given)), big(step.expect?.amount ?? null));
       case "counter.finish":
-        return assert.equal(await this.#open(step.on)[verb(step)](), big(step.expect?.amount ?? null));
+        return assert.equal(await this.#open(step.on).finish(), big(step.expect?.amount ?? null));
+      case "counter.claim": {
+        const wanted = step.expect?.claim ?? null;
+        const claim = wanted && { amount: big(wanted.amount), state: wanted.state };
+        return assert.deepEqual(await this.#open(step.on).claim(textOrBytes(given.id), fence(given)), claim);
+      }
+      case "counter.commit":
+        return this.#open(step.on).commit(textOrBytes(given.id), amount(given.amount));
+      case "counter.abort":
+        return assert.equal(await this.#open(step.on).abort(textOrBytes(given.id)), big(step.expect?.amount ?? null));
+      case "counter.claims": {
+        const claims = await this.#open(step.on).claims();
+        return assert.deepEqual(
+          claims.map((claim) => ({ id: Buffer.from(claim.id), amount: claim.amount })),
+          step.expect?.claims.map((claim) => ({ id: bytes(claim.id), amount: big(claim.amount) })),
+        );
+      }
       case "value.get": {
         const found = await this.#open(step.on).get();
         const wanted = step.expect?.value ?? null;
@@ -107,6 +126,28 @@ class Run {
           await this.#open(step.on).compareAndSet(seen, value, { ttlMs: given.ttl_ms }),
           step.expect?.done,
         );
+      }
+      case "value.update": {
+        const longer = (present) => Buffer.concat([present, bytes(given.append)]);
+        const written = await this.#open(step.on).update(longer, { ttlMs: given.ttl_ms });
+        const wanted = step.expect?.value ?? null;
+        return assert.deepEqual(written && Buffer.from(written), wanted === null ? null : bytes(wanted));
+      }
+      case "client.add_many": {
+        const entries = given.entries.map((entry) =>
+          this.#open(entry.on).entry(amount(entry.amount), entry.id === undefined ? undefined : once(entry)),
+        );
+        const results = await this.place.client.addMany(entries);
+        return assert.deepEqual(
+          results.map((result) => (result instanceof TallylockError ? { code: result.code } : result)),
+          step.expect?.results.map((wanted) => (wanted.code === undefined ? added(wanted) : { code: wanted.code })),
+        );
+      }
+      case "client.scan":
+        return assertCounters(this.place.client.scan(textOrBytes(given.pattern)), step.expect?.counters);
+      case "client.expiring": {
+        const expiring = this.place.client.expiring(textOrBytes(given.pattern), { withinMs: given.within_ms });
+        return assertCounters(expiring, step.expect?.counters);
       }
       case "lock.acquire":
         return this.leases.set(step.as, await this.#open(step.on).acquire(patience(given)));
@@ -154,13 +195,28 @@ class Run {
   }
 }
 
-const verb = (step) => step.do.split(".")[1];
+const once = ({ id, remember_ms }) => ({
+  idempotencyKey: textOrBytes(id),
+  ...(remember_ms !== undefined && { rememberMs: remember_ms }),
+});
+const added = (expect) => expect && { total: BigInt(expect.total), applied: expect.applied };
+const fence = (given) => (given.fence === undefined ? undefined : { fence: BigInt(given.fence) });
 const patience = ({ wait_ms }) => (wait_ms === undefined ? {} : { waitMs: wait_ms });
 
 /** Small amounts go in as numbers, so that both forms are used. */
 function amount(text) {
   const number = Number(text);
   return Number.isSafeInteger(number) && number % 2 === 0 ? number : BigInt(text);
+}
+
+/** A look may find a counter twice. */
+async function assertCounters(scan, wanted) {
+  const found = new Map();
+  for await (const { key, total } of scan) {
+    found.set(Buffer.from(key).toString("hex"), total);
+  }
+  const expected = wanted?.map(({ key, total }) => [bytes(key).toString("hex"), BigInt(total)]);
+  assert.deepEqual([...found].sort(), expected?.sort());
 }
 
 function assertWithin(number, [least, most]) {

@@ -2,7 +2,18 @@
 import { Redis } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { createClient } from "redis";
-import { type Client, connect, fromIoredis, fromNodeRedis, type Lease, TallylockError } from "tallylock";
+import {
+  type Added,
+  type Claim,
+  type Client,
+  connect,
+  type Entry,
+  fromIoredis,
+  fromNodeRedis,
+  type Lease,
+  type Scan,
+  TallylockError,
+} from "tallylock";
 import { connect as connectInMemory } from "tallylock/memory";
 
 export async function use(signal: AbortSignal): Promise<bigint> {
@@ -21,6 +32,24 @@ export async function use(signal: AbortSignal): Promise<bigint> {
   const fence: bigint = await client
     .lock("invoice:43", { ttlMs: 30_000 })
     .using({ signal }, async (held: Lease) => held.fence);
+  const added: Added = await seconds.add(30n, { idempotencyKey: "evt-1", rememberMs: 3_600_000 });
+  const claim: Claim | null = await seconds.claim("run-1", { fence: lease.fence });
+  if (claim?.state === "open") {
+    await seconds.commit("run-1", claim.amount);
+  }
+  for (const { id, amount } of await seconds.claims()) {
+    const returned: bigint = await seconds.abort(id);
+    console.log(amount === returned);
+  }
+  const entries: Entry[] = [seconds.entry(1), seconds.entry(2n, { idempotencyKey: new Uint8Array([1]) })];
+  for (const result of await client.addMany(entries)) {
+    console.log(result instanceof TallylockError ? result.code : result.total);
+  }
+  const scan: Scan = client.expiring("session:*", { withinMs: 60_000, cursor: client.scan("session:*").cursor });
+  for await (const { key, total: found, remainingMs } of scan) {
+    console.log(client.counter(key, { ttlMs: remainingMs ?? 1 }), found + 1n);
+  }
+  const written: Uint8Array | null = await client.value("ctx").update((present) => present.slice(1), { ttlMs: 5 });
   try {
     lease.ensure(2_000);
   } catch (error) {
@@ -33,8 +62,16 @@ export async function use(signal: AbortSignal): Promise<bigint> {
   client.counter("k");
   // @ts-expect-error: a text is no amount
   await seconds.add("30");
+  // @ts-expect-error: an add with options has an idempotency key
+  await seconds.add(30, {});
+  // @ts-expect-error: a fence is a number
+  await seconds.drain({ fence: "7" });
+  // @ts-expect-error: entries are made by counters
+  await client.addMany([30]);
+  // @ts-expect-error: expiring needs a time
+  client.expiring("session:*");
   // @ts-expect-error: either a URL or a transport
   await connect({});
   await Promise.all(clients.map((one) => one.close()));
-  return total + (drained ?? 0n) + fence;
+  return total + (drained ?? 0n) + fence + added.total + BigInt(written?.length ?? 0);
 }
