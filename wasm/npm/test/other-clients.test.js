@@ -74,6 +74,36 @@ for (const { name, make, from, end } of CLIENTS) {
       assert.equal(await client.value("absent").get(), null);
     });
 
+    test("a batch and a scan", async () => {
+      await server.other.flushdb();
+      const [one, other] = [client.counter("batch:1", TTL), client.counter("batch:2", TTL)];
+      await server.other.rpush("batch:list", "x");
+      const results = await client.addMany([
+        one.entry(2n ** 62n),
+        client.counter("batch:list", TTL).entry(1),
+        other.entry(5, { idempotencyKey: "evt-1" }),
+        other.entry(5, { idempotencyKey: "evt-1" }),
+      ]);
+      assert.equal(/** @type {any} */ (results[1]).code, "wrong_type");
+      assert.deepEqual(
+        [results[0], ...results.slice(2)],
+        [
+          { total: 2n ** 62n, applied: true },
+          { total: 5n, applied: true },
+          { total: 5n, applied: false },
+        ],
+      );
+      const found = new Map();
+      for await (const { key, total, remainingMs } of client.scan("batch:*")) {
+        found.set(Buffer.from(key).toString(), total);
+        assert.ok(Number(remainingMs) > 50_000);
+      }
+      assert.deepEqual([...found].sort(), [
+        ["batch:1", 2n ** 62n],
+        ["batch:2", 5n],
+      ]);
+    });
+
     test("a server's refusal is an error of its kind", async () => {
       await server.other.rpush("list", "x");
       await assert.rejects(client.counter("list", TTL).add(1), { code: "wrong_type", applied: "no" });
@@ -126,6 +156,68 @@ for (const { name, make, from, end } of CLIENTS) {
       await proxy.tell("accept");
       assert.equal(await counter.add(1), 2n);
     });
+  });
+}
+
+/** The errors of the clients for a command that they have not written and will not. */
+class AbortError extends Error {}
+const notWritten = new Error("Stream isn't writeable and enableOfflineQueue options is false");
+
+/** Clients of nothing, whose commands end one after the other as is said. */
+const PRETENDERS = [
+  {
+    name: "ioredis",
+    notSent: () => Promise.reject(notWritten),
+    transport: (ends) =>
+      fromIoredis(
+        /** @type {any} */ ({
+          status: "ready",
+          options: { autoResendUnfulfilledCommands: false, enableOfflineQueue: false },
+          on: () => undefined,
+          off: () => undefined,
+          callBuffer: () => ends.shift()(),
+        }),
+      ),
+  },
+  {
+    name: "node-redis",
+    notSent: () => Promise.reject(new AbortError()),
+    transport: (ends) =>
+      fromNodeRedis(
+        /** @type {any} */ ({
+          isReady: true,
+          isOpen: true,
+          on: () => undefined,
+          off: () => undefined,
+          withTypeMapping: () => ({ sendCommand: () => ends.shift()() }),
+        }),
+      ),
+  },
+];
+
+for (const { name, notSent, transport } of PRETENDERS) {
+  test(`over ${name}, a batch that was sent in part is not sent again`, async () => {
+    const ends = [];
+    const client = await connect({ transport: transport(ends), timeoutMs: 30_000 });
+    const counter = client.counter("k", TTL);
+    const sent = () => Promise.resolve(Buffer.from("7"));
+    const lost = () => Promise.reject(new Error("gone"));
+    for (const [first, second] of [
+      [sent, notSent],
+      [notSent, lost],
+    ]) {
+      ends.push(first, second);
+      for (const result of await client.addMany([counter.entry(1), counter.entry(1)])) {
+        assert.equal(/** @type {any} */ (result).code, "outcome_unknown");
+      }
+    }
+    ends.push(notSent, notSent, sent, sent);
+    assert.deepEqual(await client.addMany([counter.entry(1), counter.entry(1)]), [
+      { total: 7n, applied: true },
+      { total: 7n, applied: true },
+    ]);
+    assert.deepEqual(ends, []);
+    await client.close();
   });
 }
 

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { type Reply, type Transport, Undelivered } from "../transport.js";
+import { together } from "./together.js";
 
 /** What of an ioredis client (`Redis`, version 5 or 6) is used. */
 export interface IoredisClient {
@@ -82,7 +83,7 @@ class Ioredis implements Transport {
       // ioredis would keep it and send it at a moment when its caller has long been told that it failed.
       return Promise.reject(new Undelivered("no", `the ioredis client is not ready (${this.#client.status})`));
     }
-    return Promise.all(commands.map((command) => this.#ask(command)));
+    return together(commands.map((command) => this.#ask(command)));
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { type Reply, type Transport, Undelivered } from "../transport.js";
+import { together } from "./together.js";
 
 /** What of a node-redis client (`redis`, version 5 or 6) is used. */
 export interface NodeRedisClient {
@@ -52,7 +53,7 @@ class NodeRedis implements Transport {
       const state = this.#client.isOpen ? "not connected at the moment" : "closed";
       return Promise.reject(new Undelivered("no", `the node-redis client is ${state}`));
     }
-    return Promise.all(commands.map((command) => this.#ask(command, operation)));
+    return together(commands.map((command) => this.#ask(command, operation)));
   }
 
   forget(operation: number): void {
