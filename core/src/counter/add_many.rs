@@ -1,7 +1,5 @@
 //! Many adds in one round trip.
 
-use std::collections::BTreeSet;
-
 use super::{Add, AddOnce, Added};
 use crate::error::{Code, Error};
 use crate::request::{Request, Single};
@@ -93,22 +91,23 @@ impl AddMany {
         };
         let all = (0..batch.entries.len()).collect();
         let step = match settings.scripts {
-            Scripts::Tried => batch.ask(all, &BTreeSet::new()),
+            Scripts::Tried => batch.ask(all, Vec::new()),
             Scripts::Avoided => batch.next_one(now),
         };
         Ok((batch, step))
     }
 
     /// Sends these entries; the first use of a script that the server lacks carries its text.
-    fn ask(&mut self, asked: Vec<usize>, unknown: &BTreeSet<Script>) -> Step<Results> {
+    fn ask(&mut self, asked: Vec<usize>, mut unknown: Vec<Script>) -> Step<Results> {
         if asked.is_empty() {
             return self.done();
         }
         self.call = CallId(self.call.0 + 1);
-        let mut unknown = unknown.clone();
         let commands = asked.iter().map(|place| {
             let invocation = self.entries[*place].invocation();
-            if unknown.remove(&invocation.script) {
+            let lacks = |script: &Script| *script == invocation.script;
+            if let Some(place) = unknown.iter().position(lacks) {
+                unknown.swap_remove(place);
                 invocation.by_source()
             } else {
                 invocation.by_sha()
@@ -153,13 +152,15 @@ impl AddMany {
 
     fn answered(&mut self, now: Instant, asked: Vec<usize>, replies: Vec<Reply>) -> Step<Results> {
         let mut again = Vec::new();
-        let mut unknown = BTreeSet::new();
+        let mut unknown = Vec::new();
         let mut trouble = None;
         for (place, reply) in asked.into_iter().zip(replies) {
             let entry = &self.entries[place];
             self.results[place] = match reply {
                 Reply::Error(text) if text.starts_with("NOSCRIPT") => {
-                    unknown.insert(entry.invocation().script);
+                    if !unknown.contains(&entry.script()) {
+                        unknown.push(entry.script());
+                    }
                     again.push(place);
                     None
                 }
@@ -187,7 +188,7 @@ impl AddMany {
             _ if self.refused => self.next_one(now),
             Some(why) => self.pause(now, again, why),
             None if now >= self.deadline => self.late(again, false, ""),
-            None => self.ask(again, &unknown),
+            None => self.ask(again, unknown),
         }
     }
 
@@ -326,7 +327,7 @@ impl Operation for AddMany {
                 self.late(again, false, &why)
             }
             (State::Pausing { until, again, .. }, _) if now >= until => {
-                self.ask(again, &BTreeSet::new())
+                self.ask(again, Vec::new())
             }
             (state @ State::Pausing { until, .. }, _) => {
                 self.state = state;
@@ -380,6 +381,13 @@ impl Entry {
 
     fn is_keyed(&self) -> bool {
         matches!(self, Self::Keyed(_))
+    }
+
+    fn script(&self) -> Script {
+        match self {
+            Self::Plain(_) => Script::CounterAdd,
+            Self::Keyed(_) => Script::CounterAddOnce,
+        }
     }
 
     fn invocation(&self) -> Invocation {
