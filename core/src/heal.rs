@@ -21,10 +21,13 @@ pub struct Heal {
 
 impl Request for Heal {
     type Output = bool;
-    const EFFECT: Effect = Effect::Idempotent;
 
     fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Idempotent
     }
 
     fn invocation(&self) -> Invocation {

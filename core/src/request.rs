@@ -12,11 +12,12 @@ use crate::token::Seed;
 pub trait Request: Clone + Eq + core::hash::Hash + core::fmt::Debug {
     /// What the caller gets.
     type Output;
-    /// What it does to the data.
-    const EFFECT: Effect;
 
     /// The key that errors name.
     fn key(&self) -> &[u8];
+
+    /// What it does to the data.
+    fn effect(&self) -> Effect;
 
     /// The script with its keys and arguments.
     fn invocation(&self) -> Invocation;
@@ -44,7 +45,7 @@ impl<R: Request> Single<R> {
         let work = Work::Script(request.invocation());
         let (round, call) = Round::start(
             work,
-            R::EFFECT,
+            request.effect(),
             settings.scripts,
             seed,
             deadline,

@@ -7,9 +7,8 @@ use std::rc::Rc;
 use js_sys::Promise;
 use tallylock_core::error::Error;
 use tallylock_core::key::Key;
-use tallylock_core::request::{Request, Single};
+use tallylock_core::request::Single;
 use tallylock_core::settings::Settings;
-use tallylock_core::step::Step;
 use tallylock_core::time::Instant;
 use tallylock_core::token::Seed;
 use wasm_bindgen::JsValue;
@@ -17,7 +16,7 @@ use wasm_bindgen::JsValue;
 use crate::client::Shared;
 use crate::executor::promise;
 use crate::stop::Stop;
-use crate::task::{Answer, StartedTask};
+use crate::task::{Answer, StartedTask, Verb};
 
 /// An operation that nobody stops.
 pub(crate) struct Ask {
@@ -37,21 +36,15 @@ impl Ask {
     }
 
     /// A request of one script, whose answer is shown as it stands.
-    pub(crate) fn request<R: Request + 'static>(request: R) -> Self
-    where
-        StartedTask: From<(Single<R>, Step<Result<R::Output, Error>>)>,
-    {
-        Self::showing(request, |_, answer| answer.show())
+    pub(crate) fn request(request: impl Into<Verb>) -> Self {
+        Self::showing(request.into(), |_, answer| answer.show())
     }
 
     /// A request of one script, and what is made of its answer.
-    pub(crate) fn showing<R: Request + 'static>(
-        request: R,
+    pub(crate) fn showing(
+        request: Verb,
         show: impl FnOnce(&Rc<Shared>, Answer) -> JsValue + 'static,
-    ) -> Self
-    where
-        StartedTask: From<(Single<R>, Step<Result<R::Output, Error>>)>,
-    {
+    ) -> Self {
         let start = move |settings: &Settings, seed, now| {
             Ok(Single::start(request, settings, seed, now).into())
         };

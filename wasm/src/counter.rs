@@ -8,14 +8,12 @@ use tallylock_core::counter::{Add, AddOnce, Drain, Expiry, Finish, Read};
 use tallylock_core::error::Error;
 use tallylock_core::id::Id;
 use tallylock_core::key::Key;
-use tallylock_core::request::{Request, Single};
-use tallylock_core::step::Step;
 use tallylock_core::time::Ttl;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::ask::Ask;
 use crate::client::Shared;
-use crate::task::StartedTask;
+use crate::task::Verb;
 use crate::{duration, scan};
 
 /// A counter by its key.
@@ -130,10 +128,7 @@ impl Counter {
         }
     }
 
-    fn ask<R: Request + 'static>(&self, make: impl FnOnce(Key) -> Result<R, Error>) -> Promise
-    where
-        StartedTask: From<(Single<R>, Step<Result<R::Output, Error>>)>,
-    {
+    fn ask<R: Into<Verb>>(&self, make: impl FnOnce(Key) -> Result<R, Error>) -> Promise {
         let ask = make(self.key.clone()).map(Ask::request);
         self.shared.ask(Some(&self.key), ask)
     }

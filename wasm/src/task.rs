@@ -7,9 +7,11 @@ use tallylock_core::claim::{Abort, Claimed, Commit, Open};
 use tallylock_core::counter::{Add, AddMany, AddOnce, Added, Drain, Drained, Finish, Read};
 use tallylock_core::error::Error;
 use tallylock_core::lock::{Acquire, Extend, Grant, Release};
-use tallylock_core::request::Single;
+use tallylock_core::request::{Request, Single};
+use tallylock_core::round::Effect;
 use tallylock_core::scan::{Page, Scan};
-use tallylock_core::step::{Event, Next, Operation, Step};
+use tallylock_core::script::Invocation;
+use tallylock_core::step::{Event, Next, Operation, Reply, Step};
 use tallylock_core::time::Instant;
 use tallylock_core::value::{CompareAndSet, Get, Offer, Offered, ReplaceIfPresent, Touch};
 use wasm_bindgen::JsValue;
@@ -28,6 +30,65 @@ pub(crate) enum Answer {
     Offered(Offered),
     Granted(Grant),
     ValidUntil(Instant),
+}
+
+macro_rules! verbs {
+    ($($name:ident($request:ty) => $answer:expr;)*) => {
+        /// Any request of one script.
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        pub(crate) enum Verb {
+            $($name($request),)*
+        }
+
+        impl Request for Verb {
+            type Output = Answer;
+
+            fn key(&self) -> &[u8] {
+                match self {
+                    $(Self::$name(request) => Request::key(request),)*
+                }
+            }
+
+            fn effect(&self) -> Effect {
+                match self {
+                    $(Self::$name(request) => request.effect(),)*
+                }
+            }
+
+            fn invocation(&self) -> Invocation {
+                match self {
+                    $(Self::$name(request) => request.invocation(),)*
+                }
+            }
+
+            fn understand(&self, reply: Reply) -> Result<Answer, Error> {
+                match self {
+                    $(Self::$name(request) => request.understand(reply).map($answer),)*
+                }
+            }
+        }
+
+        $(impl From<$request> for Verb {
+            fn from(request: $request) -> Self {
+                Self::$name(request)
+            }
+        })*
+    };
+}
+
+verbs! {
+    Add(Add) => |total| Answer::Integer(Some(total));
+    AddOnce(AddOnce) => Answer::Added;
+    Read(Read) => Answer::Integer;
+    Drain(Drain) => Answer::Drained;
+    Finish(Finish) => Answer::Integer;
+    Claim(Open) => Answer::Claimed;
+    Commit(Commit) => |()| Answer::Nothing;
+    Abort(Abort) => |amount| Answer::Integer(Some(amount));
+    Get(Get) => Answer::Bytes;
+    ReplaceIfPresent(ReplaceIfPresent) => Answer::Flag;
+    Touch(Touch) => Answer::Flag;
+    CompareAndSet(CompareAndSet) => Answer::Flag;
 }
 
 macro_rules! tasks {
@@ -63,20 +124,9 @@ macro_rules! tasks {
 }
 
 tasks! {
-    Add(Single<Add>) => |total| Ok(Answer::Integer(Some(total?)));
-    AddOnce(Single<AddOnce>) => |added| added.map(Answer::Added);
+    Request(Single<Verb>) => |answer| answer;
     AddMany(AddMany) => |results| Ok(Answer::Batch(results));
-    Read(Single<Read>) => |total| total.map(Answer::Integer);
-    Drain(Single<Drain>) => |drained| drained.map(Answer::Drained);
-    Finish(Single<Finish>) => |left| left.map(Answer::Integer);
-    Claim(Single<Open>) => |claimed| claimed.map(Answer::Claimed);
-    Commit(Single<Commit>) => |done| done.map(|()| Answer::Nothing);
-    Abort(Single<Abort>) => |amount| Ok(Answer::Integer(Some(amount?)));
     Scan(Scan) => |page| page.map(Answer::Page);
-    Get(Single<Get>) => |bytes| bytes.map(Answer::Bytes);
-    ReplaceIfPresent(Single<ReplaceIfPresent>) => |done| done.map(Answer::Flag);
-    Touch(Single<Touch>) => |done| done.map(Answer::Flag);
-    CompareAndSet(Single<CompareAndSet>) => |done| done.map(Answer::Flag);
     Offer(Offer) => |offered| offered.map(Answer::Offered);
     Acquire(Acquire) => |grant| grant.map(Answer::Granted);
     Extend(Extend) => |until| until.map(Answer::ValidUntil);

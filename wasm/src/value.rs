@@ -6,8 +6,6 @@ use std::rc::Rc;
 use js_sys::Promise;
 use tallylock_core::error::Error;
 use tallylock_core::key::Key;
-use tallylock_core::request::{Request, Single};
-use tallylock_core::step::Step;
 use tallylock_core::time::Ttl;
 use tallylock_core::value::{CompareAndSet, Get, Offered, ReplaceIfPresent, Touch, Update};
 use wasm_bindgen::JsValue;
@@ -16,7 +14,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use crate::ask::Ask;
 use crate::client::Shared;
 use crate::duration;
-use crate::task::{Answer, StartedTask};
+use crate::task::{Answer, Verb};
 
 /// A value by its key.
 #[wasm_bindgen]
@@ -67,7 +65,7 @@ impl Value {
     pub fn read_for_update(&self, ttl_ms: f64) -> Promise {
         let (key, begun) = (self.key.clone(), self.shared.now());
         let ask = duration::ttl(ttl_ms).map(|ttl| {
-            Ask::showing(Get { key: key.clone() }, move |shared, answer| {
+            Ask::showing(Get { key: key.clone() }.into(), move |shared, answer| {
                 let Answer::Bytes(Some(present)) = answer else {
                     return JsValue::NULL;
                 };
@@ -90,10 +88,7 @@ impl Value {
         Self { shared, key }
     }
 
-    fn ask<R: Request + 'static>(&self, make: impl FnOnce(Key) -> Result<R, Error>) -> Promise
-    where
-        StartedTask: From<(Single<R>, Step<Result<R::Output, Error>>)>,
-    {
+    fn ask<R: Into<Verb>>(&self, make: impl FnOnce(Key) -> Result<R, Error>) -> Promise {
         let ask = make(self.key.clone()).map(Ask::request);
         self.shared.ask(Some(&self.key), ask)
     }

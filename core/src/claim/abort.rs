@@ -30,10 +30,13 @@ pub struct Abort {
 
 impl Request for Abort {
     type Output = i64;
-    const EFFECT: Effect = Effect::Idempotent;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Idempotent
     }
 
     fn invocation(&self) -> Invocation {

@@ -28,10 +28,13 @@ pub struct Commit {
 
 impl Request for Commit {
     type Output = ();
-    const EFFECT: Effect = Effect::Idempotent;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Idempotent
     }
 
     fn invocation(&self) -> Invocation {

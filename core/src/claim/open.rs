@@ -43,10 +43,13 @@ pub struct Claimed {
 
 impl Request for Open {
     type Output = Option<Claimed>;
-    const EFFECT: Effect = Effect::Idempotent;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Idempotent
     }
 
     fn invocation(&self) -> Invocation {

@@ -50,10 +50,13 @@ pub struct Add {
 
 impl Request for Add {
     type Output = i64;
-    const EFFECT: Effect = Effect::Once;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Once
     }
 
     fn invocation(&self) -> Invocation {

@@ -326,9 +326,7 @@ impl Operation for AddMany {
             (State::Pausing { again, why, .. }, _) if now >= self.deadline => {
                 self.late(again, false, &why)
             }
-            (State::Pausing { until, again, .. }, _) if now >= until => {
-                self.ask(again, Vec::new())
-            }
+            (State::Pausing { until, again, .. }, _) if now >= until => self.ask(again, Vec::new()),
             (state @ State::Pausing { until, .. }, _) => {
                 self.state = state;
                 Step::wait(until)
@@ -371,10 +369,9 @@ impl Entry {
     }
 
     fn refusal(&self, error: Error, unsettled: bool) -> Error {
-        let effect = if self.is_keyed() {
-            AddOnce::EFFECT
-        } else {
-            Add::EFFECT
+        let effect = match self {
+            Self::Plain(add) => add.effect(),
+            Self::Keyed(add) => add.effect(),
         };
         refusal(error, effect, unsettled).about(self.key())
     }

@@ -48,10 +48,13 @@ pub struct Added {
 
 impl Request for AddOnce {
     type Output = Added;
-    const EFFECT: Effect = Effect::Idempotent;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Idempotent
     }
 
     fn invocation(&self) -> Invocation {

@@ -36,10 +36,13 @@ pub struct Drained {
 
 impl Request for Drain {
     type Output = Option<Drained>;
-    const EFFECT: Effect = Effect::Once;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Once
     }
 
     fn invocation(&self) -> Invocation {

@@ -21,10 +21,13 @@ pub struct Finish {
 
 impl Request for Finish {
     type Output = Option<i64>;
-    const EFFECT: Effect = Effect::Once;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Once
     }
 
     fn invocation(&self) -> Invocation {

@@ -19,10 +19,13 @@ pub struct Read {
 
 impl Request for Read {
     type Output = Option<i64>;
-    const EFFECT: Effect = Effect::None;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::None
     }
 
     fn invocation(&self) -> Invocation {

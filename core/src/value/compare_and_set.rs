@@ -26,10 +26,13 @@ pub struct CompareAndSet {
 
 impl Request for CompareAndSet {
     type Output = bool;
-    const EFFECT: Effect = Effect::Once;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Once
     }
 
     fn invocation(&self) -> Invocation {

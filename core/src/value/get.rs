@@ -19,10 +19,13 @@ pub struct Get {
 
 impl Request for Get {
     type Output = Option<Vec<u8>>;
-    const EFFECT: Effect = Effect::None;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::None
     }
 
     fn invocation(&self) -> Invocation {

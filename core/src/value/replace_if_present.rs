@@ -25,10 +25,13 @@ pub struct ReplaceIfPresent {
 
 impl Request for ReplaceIfPresent {
     type Output = bool;
-    const EFFECT: Effect = Effect::Once;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Once
     }
 
     fn invocation(&self) -> Invocation {

@@ -22,10 +22,13 @@ pub struct Touch {
 
 impl Request for Touch {
     type Output = bool;
-    const EFFECT: Effect = Effect::Idempotent;
 
     fn key(&self) -> &[u8] {
         self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Idempotent
     }
 
     fn invocation(&self) -> Invocation {

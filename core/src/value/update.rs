@@ -81,15 +81,8 @@ impl Update {
             seed,
         };
         let until = now.plus(settings.timeout.as_millis());
-        let work = offer.write.invocation();
-        let step = offer.ask(
-            work,
-            CompareAndSet::EFFECT,
-            until,
-            CallId(0),
-            now,
-            State::Writing,
-        );
+        let (work, effect) = (offer.write.invocation(), offer.write.effect());
+        let step = offer.ask(work, effect, until, CallId(0), now, State::Writing);
         (offer, step)
     }
 }
@@ -164,10 +157,10 @@ impl Offer {
         if now < until {
             return Step::wait(until);
         }
-        let until = self.update.deadline;
+        let (read, until) = (self.read(), self.update.deadline);
         self.ask(
-            self.read().invocation(),
-            Get::EFFECT,
+            read.invocation(),
+            read.effect(),
             until,
             call,
             now,
