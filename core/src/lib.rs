@@ -23,6 +23,7 @@ pub mod round;
 pub mod scan;
 pub mod script;
 pub mod settings;
+pub(crate) mod sha1;
 pub mod step;
 pub mod time;
 pub mod token;

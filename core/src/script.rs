@@ -1,8 +1,8 @@
 //! The scripts: the only commands that tallylock sends to change anything.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
 
+use crate::sha1::sha1;
 use crate::step::{Argument, Command};
 
 /// A file of Lua without the lines that are comments: they are for readers, not for the wire.
@@ -94,11 +94,17 @@ impl Script {
     }
 
     /// The name by which a server that has seen the text knows it: 40 hexadecimal digits of SHA-1.
-    pub fn sha(self) -> &'static str {
-        static SHAS: [OnceLock<String>; Script::ALL.len()] =
-            [const { OnceLock::new() }; Script::ALL.len()];
-        SHAS[self as usize]
-            .get_or_init(|| sha1_smol::Sha1::from(self.source()).digest().to_string())
+    pub fn sha(self) -> &'static [u8; 40] {
+        static SHAS: [[u8; 40]; Script::ALL.len()] = {
+            let mut shas = [[0; 40]; Script::ALL.len()];
+            let mut place = 0;
+            while place < shas.len() {
+                shas[place] = hexadecimal(sha1(Script::ALL[place].source().as_bytes()));
+                place += 1;
+            }
+            shas
+        };
+        &SHAS[self as usize]
     }
 }
 
@@ -121,10 +127,10 @@ impl Invocation {
 
     /// The command that runs the script by its text, after which the server knows it by name.
     pub(crate) fn by_source(&self) -> Command {
-        self.command(b"EVAL", self.script.source())
+        self.command(b"EVAL", self.script.source().as_bytes())
     }
 
-    fn command(&self, name: &'static [u8], script: &'static str) -> Command {
+    fn command(&self, name: &'static [u8], script: &'static [u8]) -> Command {
         let count = match self.keys.len() {
             1 => Cow::Borrowed(b"1".as_slice()),
             2 => Cow::Borrowed(b"2".as_slice()),
@@ -132,7 +138,7 @@ impl Invocation {
             more => number(more),
         };
         let mut command = Vec::with_capacity(3 + self.keys.len() + self.arguments.len());
-        command.extend([Cow::Borrowed(name), Cow::Borrowed(script.as_bytes()), count]);
+        command.extend([Cow::Borrowed(name), Cow::Borrowed(script), count]);
         command.extend(self.keys.iter().cloned());
         command.extend(self.arguments.iter().cloned());
         command
@@ -151,6 +157,18 @@ pub(crate) fn number(number: impl ToString) -> Argument {
 /// Bytes as an argument.
 pub(crate) fn text(bytes: &[u8]) -> Argument {
     Cow::Owned(bytes.to_vec())
+}
+
+const fn hexadecimal(digest: [u8; 20]) -> [u8; 40] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [0; 40];
+    let mut at = 0;
+    while at < text.len() {
+        let byte = digest[at / 2];
+        text[at] = DIGITS[(if at % 2 == 0 { byte >> 4 } else { byte & 15 }) as usize];
+        at += 1;
+    }
+    text
 }
 
 /// How long a text is without the lines that are comments.
@@ -210,7 +228,8 @@ mod tests {
     fn every_script_is_listed_once_at_its_place() {
         for (place, script) in Script::ALL.into_iter().enumerate() {
             assert_eq!(script as usize, place);
-            assert_eq!(script.sha().len(), 40);
+            let sha = sha1_smol::Sha1::from(script.source()).digest().to_string();
+            assert_eq!(script.sha(), sha.as_bytes());
             assert!(!script.source().contains("--"));
             assert!(!script.source().is_empty());
         }

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::error::{Code, Error};
+use crate::sha1::sha1;
 
 /// 16 random bytes that the caller draws for one operation: its token and its jitter come from them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,7 +17,7 @@ impl Seed {
 
     /// The seed of the next attempt: a token that was released is never used again.
     pub(crate) fn next(self) -> Self {
-        let digest = sha1_smol::Sha1::from(self.0).digest().bytes();
+        let digest = sha1(&self.0);
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest[..16]);
         Self(bytes)
@@ -24,9 +25,10 @@ impl Seed {
 
     /// A number from `least` to `most`, for the `n`-th pause.
     pub(crate) fn jitter(self, n: u32, least: u64, most: u64) -> u64 {
-        let mut hash = sha1_smol::Sha1::from(self.0);
-        hash.update(&n.to_be_bytes());
-        let bytes = hash.digest().bytes();
+        let mut message = [0; 20];
+        message[..16].copy_from_slice(&self.0);
+        message[16..].copy_from_slice(&n.to_be_bytes());
+        let bytes = sha1(&message);
         let drawn = u64::from_be_bytes([
             bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
         ]);
