@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::key::contains;
 use crate::step::Reply;
 
 /// The kind of an error; [`Code::as_str`] is the word that every language shows.
@@ -78,7 +79,10 @@ pub struct Error {
 }
 
 /// How servers refuse a command inside a script to an account: from 7 on, and before.
-const IN_SCRIPTS: [&str; 2] = ["ACL failure in script", "user executing the script can't"];
+const IN_SCRIPTS: [&[u8]; 2] = [b"ACL failure in script", b"user executing the script can't"];
+
+/// What servers before 7 put before the line and the words of an error inside a script.
+const PLACE: &[u8] = b"@user_script:";
 
 /// The longest part of a key or a value that a message shows, in characters.
 const SHOWN: usize = 200;
@@ -137,7 +141,7 @@ impl Error {
 
     /// Whether an account was refused a command inside a script: what came before it in the script was done.
     pub(crate) fn is_from_inside_a_script(&self) -> bool {
-        self.code == Code::Forbidden && IN_SCRIPTS.iter().any(|words| self.detail.contains(words))
+        self.code == Code::Forbidden && is_from_inside(&self.detail)
     }
 
     /// The error that an error reply of a server stands for.
@@ -145,7 +149,8 @@ impl Error {
     /// Servers before 7 wrap the text of an error inside a script into a sentence of their own; both shapes are read.
     pub fn from_reply(text: &str) -> Self {
         let text = unwrapped(text);
-        let word = text.split_whitespace().next().unwrap_or_default();
+        let word = text.split_ascii_whitespace().next().unwrap_or_default();
+        let says = |words: &[u8]| contains(text.as_bytes(), words);
         let code = match word {
             "WRONGTYPE" => Code::WrongType,
             "OOM" => Code::OutOfMemory,
@@ -155,14 +160,11 @@ impl Error {
             "LOADING" | "BUSY" | "TRYAGAIN" | "MASTERDOWN" | "NOREPLICAS" | "MISCONF" => {
                 Code::Unavailable
             }
-            _ if text.contains("not an integer") => Code::NotAnInteger,
-            _ if text.contains("would overflow") => Code::Overflow,
-            _ if IN_SCRIPTS.iter().any(|words| text.contains(words)) => Code::Forbidden,
-            _ if text.contains("NOPERM") => Code::Forbidden,
-            _ if text.contains("invalid password") || text.contains("without any password") => {
-                Code::Forbidden
-            }
-            _ if text.contains("max number of clients") => Code::Unavailable,
+            _ if says(b"not an integer") => Code::NotAnInteger,
+            _ if says(b"would overflow") => Code::Overflow,
+            _ if is_from_inside(text) || says(b"NOPERM") => Code::Forbidden,
+            _ if says(b"invalid password") || says(b"without any password") => Code::Forbidden,
+            _ if says(b"max number of clients") => Code::Unavailable,
             _ => Code::Unsupported,
         };
         let detail = match word {
@@ -293,18 +295,31 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 
 /// The server's own words, without the sentence that servers before 7 put around an error inside a script.
 fn unwrapped(text: &str) -> &str {
-    let inner = match (
-        // Where the server itself raised it, the script's name stands there twice.
-        text.rfind("@user_script:"),
-        text.starts_with("ERR Error running script"),
-    ) {
-        (Some(at), true) => {
-            let after = &text[at + "@user_script:".len()..];
-            after.split_once(": ").map_or(after, |(_line, rest)| rest)
-        }
-        _ => text,
-    };
+    let is_wrapped = text.starts_with("ERR Error running script");
+    let inner = if is_wrapped {
+        words_after_place(text)
+    } else {
+        None
+    }
+    .unwrap_or(text);
     inner.strip_prefix('-').unwrap_or(inner)
+}
+
+fn words_after_place(text: &str) -> Option<&str> {
+    let mut places = text.as_bytes().windows(PLACE.len());
+    // Where the server itself raised it, the script's name stands there twice.
+    let after = text.get(places.rposition(|window| window == PLACE)? + PLACE.len()..)?;
+    let line = after
+        .as_bytes()
+        .windows(2)
+        .position(|window| window == b": ");
+    after.get(line.map_or(0, |end| end + 2)..)
+}
+
+fn is_from_inside(text: &str) -> bool {
+    IN_SCRIPTS
+        .iter()
+        .any(|words| contains(text.as_bytes(), words))
 }
 
 #[cfg(test)]

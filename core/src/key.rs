@@ -158,7 +158,8 @@ fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     (close > 0).then(|| &inside[..close])
 }
 
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
+/// Whether a part stands somewhere in these bytes. The standard library's search in texts is many times the code.
+pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 

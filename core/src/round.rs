@@ -4,6 +4,7 @@
 //! the script's twin. Again after a lost reply if that is harmless.
 
 use crate::error::{Code, Error};
+use crate::key::contains;
 use crate::script::Invocation;
 use crate::settings::{FIRST_PAUSE, LONGEST_PAUSE, Scripts};
 use crate::step::{Call, CallId, Command, Event, Lane, Node, Outcome, Reply, Undelivered};
@@ -342,16 +343,16 @@ pub(crate) fn refusal(error: Error, effect: Effect, unsettled: bool) -> Error {
 /// Whether an error reply refuses scripts as such, and not something inside a script.
 pub(crate) fn refuses_scripts(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    let names = [
-        "'evalsha'",
-        "'eval'",
-        "`evalsha`",
-        "`eval`",
-        "'evalsha|",
-        "'eval|",
+    let names: [&[u8]; 6] = [
+        b"'evalsha'",
+        b"'eval'",
+        b"`evalsha`",
+        b"`eval`",
+        b"'evalsha|",
+        b"'eval|",
     ];
     let refuses = text.starts_with("noperm") || text.starts_with("err unknown command");
-    refuses && names.iter().any(|name| text.contains(name))
+    refuses && names.iter().any(|name| contains(text.as_bytes(), name))
 }
 
 /// The longest that the `n`-th pause may be, in milliseconds.

@@ -53,12 +53,16 @@ fn refused(message: String, server_words: Option<&str>) -> Undelivered {
     match error.code() {
         // Not ready yet, or too many connections: a little later it may be different.
         Code::Unavailable => Undelivered::NotSent(words.into()),
-        Code::Unsupported if words.contains("DB index") => Undelivered::Refused(Error::new(
+        Code::Unsupported if is_about_database(words) => Undelivered::Refused(Error::new(
             Code::InvalidArgument,
             format!("the server refuses the database: {words}"),
         )),
         _ => Undelivered::Refused(error),
     }
+}
+
+fn is_about_database(words: &str) -> bool {
+    words.as_bytes().windows(8).any(|part| part == b"DB index")
 }
 
 fn parse(reply: &JsValue) -> Option<Reply> {
