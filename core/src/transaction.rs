@@ -150,6 +150,14 @@ fn refused(reply: &Reply) -> Result<(), Error> {
     }
 }
 
+/// The error of a transport that has no transactions, where scripts are forbidden.
+pub fn unavailable() -> Error {
+    Error::new(
+        Code::Unsupported,
+        "scripts are forbidden, and this transport has no connection of its own for a transaction",
+    )
+}
+
 fn incomplete() -> Error {
     Error::new(
         Code::Unsupported,

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use tallylock_core::drive::{Clock, Transport};
-use tallylock_core::error::{Code, Error};
+use tallylock_core::error::Error;
 use tallylock_core::step::{Call, Lane as On, Outcome, Undelivered};
 use tallylock_core::time::Instant;
 use tallylock_core::token::Seed;
+use tallylock_core::transaction;
 use wasm_bindgen::JsValue;
 
 use crate::host::Host;
@@ -143,9 +144,8 @@ impl Transport for Lane<'_> {
             return memory.execute(&call);
         }
         if call.lane != On::Shared {
-            // Scripts are forbidden there, and a transaction needs a connection that nobody else uses meanwhile.
-            let detail = "scripts are forbidden, and this transport has no connection of its own for a transaction";
-            return Err(Undelivered::Refused(Error::new(Code::Unsupported, detail)));
+            // A transaction needs a connection that nobody else uses meanwhile.
+            return Err(Undelivered::Refused(transaction::unavailable()));
         }
         let Link { host, calls, .. } = self.link;
         let number = calls.open();

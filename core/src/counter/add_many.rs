@@ -1,16 +1,22 @@
 //! Many adds in one round trip.
 
+#[cfg(feature = "transactions")]
+mod one_by_one;
+
 use super::{Add, AddOnce, Added};
 use crate::error::{Code, Error};
-use crate::request::{Request, Single};
+use crate::request::Request;
 use crate::round::{pause, refusal, refuses_scripts};
 use crate::script::{Invocation, Script};
 use crate::settings::{Scripts, Settings};
-use crate::step::{
-    Call, CallId, Event, Lane, Next, Node, Operation, Outcome, Reply, Step, Undelivered,
-};
+use crate::step::{Call, CallId, Event, Lane, Node, Operation, Outcome, Reply, Step, Undelivered};
 use crate::time::Instant;
 use crate::token::Seed;
+#[cfg(not(feature = "transactions"))]
+use crate::transaction;
+
+#[cfg(feature = "transactions")]
+use one_by_one::One;
 
 /// The most adds of one batch.
 pub const MOST: usize = 10_000;
@@ -54,13 +60,8 @@ enum State {
         why: String,
     },
     /// Without scripts there is nothing that all have in common: one after the other.
+    #[cfg(feature = "transactions")]
     OneByOne(usize, Box<One>),
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum One {
-    Plain(Single<Add>),
-    Keyed(Single<AddOnce>),
 }
 
 type Results = Vec<Result<Added, Error>>;
@@ -234,38 +235,11 @@ impl AddMany {
         )
     }
 
-    /// Goes on with the next entry that has no result, by itself.
-    fn next_one(&mut self, now: Instant) -> Step<Results> {
-        loop {
-            let Some(place) = self.results.iter().position(Option::is_none) else {
-                return self.done();
-            };
-            // What is left of the batch's time.
-            let Ok(timeout) =
-                crate::time::Ttl::from_millis(i64::try_from(self.deadline.since(now)).unwrap_or(0))
-            else {
-                let open = self.open();
-                return self.fail(open, |_| {
-                    Error::new(Code::Timeout, "the batch's time was over")
-                });
-            };
-            let settings = Settings {
-                timeout,
-                ..self.settings.clone()
-            };
-            self.seed = self.seed.next();
-            let (one, calls, next) = One::start(&self.entries[place], &settings, self.seed, now);
-            match next {
-                Next::WaitUntil(until) => {
-                    self.state = State::OneByOne(place, Box::new(one));
-                    return Step {
-                        calls,
-                        next: Next::WaitUntil(until),
-                    };
-                }
-                Next::Done(result) => self.results[place] = Some(result),
-            }
-        }
+    /// Scripts are forbidden, and there are no transactions in their place.
+    #[cfg(not(feature = "transactions"))]
+    fn next_one(&mut self, _now: Instant) -> Step<Results> {
+        let open = self.open();
+        self.fail(open, |_| transaction::unavailable())
     }
 
     fn late(&mut self, open: Vec<usize>, in_flight: bool, why: &str) -> Step<Results> {
@@ -331,27 +305,8 @@ impl Operation for AddMany {
                 self.state = state;
                 Step::wait(until)
             }
-            (State::OneByOne(place, mut one), event) => {
-                let stops = event == Event::Stop;
-                let (calls, next) = one.handle(now, event);
-                match next {
-                    Next::WaitUntil(until) => {
-                        self.state = State::OneByOne(place, one);
-                        Step {
-                            calls,
-                            next: Next::WaitUntil(until),
-                        }
-                    }
-                    Next::Done(result) => {
-                        self.results[place] = Some(result);
-                        if stops {
-                            let open = self.open();
-                            return self.stopped(open, false);
-                        }
-                        self.next_one(now)
-                    }
-                }
-            }
+            #[cfg(feature = "transactions")]
+            (State::OneByOne(place, one), event) => self.go_on(now, place, one, event),
         }
     }
 
@@ -399,46 +354,6 @@ impl Entry {
             Self::Plain(add) => add.understand(reply).map(counted),
             Self::Keyed(add) => add.understand(reply),
         }
-    }
-}
-
-impl One {
-    fn start(
-        entry: &Entry,
-        settings: &Settings,
-        seed: Seed,
-        now: Instant,
-    ) -> (Self, Vec<Call>, Next<Result<Added, Error>>) {
-        match entry {
-            Entry::Plain(add) => {
-                let (one, step) = Single::start(add.clone(), settings, seed, now);
-                (Self::Plain(one), step.calls, plain(step.next))
-            }
-            Entry::Keyed(add) => {
-                let (one, step) = Single::start(add.clone(), settings, seed, now);
-                (Self::Keyed(one), step.calls, step.next)
-            }
-        }
-    }
-
-    fn handle(&mut self, now: Instant, event: Event) -> (Vec<Call>, Next<Result<Added, Error>>) {
-        match self {
-            Self::Plain(one) => {
-                let step = one.handle(now, event);
-                (step.calls, plain(step.next))
-            }
-            Self::Keyed(one) => {
-                let step = one.handle(now, event);
-                (step.calls, step.next)
-            }
-        }
-    }
-}
-
-fn plain(next: Next<Result<i64, Error>>) -> Next<Result<Added, Error>> {
-    match next {
-        Next::WaitUntil(until) => Next::WaitUntil(until),
-        Next::Done(result) => Next::Done(result.map(counted)),
     }
 }
 
