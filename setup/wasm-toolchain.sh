@@ -9,7 +9,9 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=$root/.cache/wasm
-current=$cache/current
+# What std is compiled for: the wasm file has to be small. A std that was built for something else is another toolchain.
+std_level=s
+current=$cache/current-$std_level
 target=wasm32-unknown-unknown
 # No toolchain is ever fetched on the side.
 export RUSTUP_AUTO_INSTALL=0
@@ -84,7 +86,7 @@ if [[ -z $llvm ]]; then
 fi
 packages=(rustc-web libstd-rust-web-dev "$std_library" rust-web-src "$llvm")
 
-key=rust-$(candidate rustc-web)_llvm-$(candidate "$llvm")
+key=rust-$(candidate rustc-web)_llvm-$(candidate "$llvm")_std-$std_level
 key=${key//[^A-Za-z0-9.+_-]/-}
 made=$cache/$key
 
@@ -127,12 +129,15 @@ WRAPPER
     link_linker "$made.part/prefix"
 
     say "building the standard library for $target (one to two minutes, once)"
-    cat >"$made.part/std/Cargo.toml" <<'MANIFEST'
+    cat >"$made.part/std/Cargo.toml" <<MANIFEST
 [package]
 name = "carrier"
 edition = "2021"
 
 [workspace]
+
+[profile.release]
+opt-level = "$std_level"
 MANIFEST
     # An empty crate: cargo builds std for it, and only std's rlibs are kept.
     : >"$made.part/std/src/lib.rs"
@@ -144,7 +149,8 @@ MANIFEST
     )
     (cd "$made.part/std" && RUSTC_BOOTSTRAP=1 RUSTC=$made.part/bin/rustc \
         CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${flags[*]}") \
-        cargo build -Zbuild-std=std,panic_abort --target "$target" --release >&2)
+        cargo build -Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size \
+        --target "$target" --release >&2)
     rlibs=$made.part/prefix/usr/lib/rustlib/$target/lib
     mkdir -p "$rlibs"
     find "$made.part/std/target/$target/release/deps" -name '*.rlib' ! -name 'libcarrier-*' -exec cp -t "$rlibs" {} +

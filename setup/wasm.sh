@@ -10,10 +10,6 @@ cd "$root"
 source setup/digest.sh
 dist=wasm/npm/dist
 wasm_opt=wasm/npm/node_modules/.bin/wasm-opt
-# The compiler for wasm is often another one than the host's: it gets a folder of its own, so that neither throws away
-# what the other has built.
-wasm_target=target/wasm-build
-built=$wasm_target/wasm32-unknown-unknown/wasm/tallylock_wasm.wasm
 stamps=.cache/wasm-glue
 
 say() { echo "wasm: $*" >&2; }
@@ -28,6 +24,13 @@ mkdir -p "$stamps"
 alone wasm
 
 compiler=$(bash setup/wasm-toolchain.sh)
+# The compiler for wasm is often another one than the host's: it gets a folder of its own, so that neither throws away
+# what the other has built. Cargo cannot tell one standard library from another: each toolchain of ours has its own.
+wasm_target=target/wasm-build
+if [[ -n $compiler ]]; then
+    wasm_target+=/$(basename "$(realpath "$(dirname "$compiler")/..")")
+fi
+built=$wasm_target/wasm32-unknown-unknown/wasm/tallylock_wasm.wasm
 say "building the generator of the glue (a minute and a half, once)"
 cargo build -p tallylock-wasm-bindgen
 generator=${CARGO_TARGET_DIR:-target}/debug/tallylock-wasm-bindgen
