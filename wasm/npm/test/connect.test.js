@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { describe, test } from "node:test";
+import { inspect } from "node:util";
 import { connect } from "tallylock";
 import { connect as connectInMemory } from "tallylock/memory";
 import { nodeSocket } from "../dist/transports/node-socket.js";
@@ -88,6 +89,24 @@ test("nobody listens: unavailable, at connect and later", async (t) => {
   await proxy.tell("accept");
   const before = BigInt((await server.other.get("k")) ?? 0);
   assert.equal(await client.counter("k", TTL).add(1), before + 1n);
+});
+
+test("a server that knows no AUTH repeats the password, which is passed on nowhere", async (t) => {
+  const server = createServer((socket) => {
+    socket.on("data", () => {
+      socket.write("-ERR unknown command 'AUTH', with args beginning with: 'secret' \r\n+OK\r\n");
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  await assert.rejects(connect({ url: `redis://:secret@127.0.0.1:${port}` }), (/** @type {any} */ error) => {
+    assert.equal(error.code, "unsupported");
+    assert.match(error.message, /unknown command 'AUTH'/);
+    assert.ok(!inspect(error, { depth: Infinity }).includes("secret"));
+    return true;
+  });
 });
 
 test("a server that accepts and then says nothing holds up no more than one call", async (t) => {

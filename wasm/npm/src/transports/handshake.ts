@@ -36,9 +36,15 @@ export async function greet(connection: Connection, credentials: Credentials): P
   replies.forEach((reply, place) => {
     const isName = place === replies.length - 1;
     if (reply instanceof Error && (!isName || FATAL_TO_A_NAME.test(reply.message))) {
-      throw new Undelivered("refused", reply.message, reply.message);
+      const words = wordsWithoutPassword(greetings[place]?.[0], reply.message);
+      throw new Undelivered("refused", words, words);
     }
   });
+}
+
+/** A server that knows no AUTH repeats what it was sent: that is the password. */
+function wordsWithoutPassword(command: string | undefined, words: string): string {
+  return command === "AUTH" && words.includes("unknown command") ? "ERR unknown command 'AUTH'" : words;
 }
 
 /** No operation has this number. */
