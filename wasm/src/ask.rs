@@ -20,9 +20,12 @@ use crate::task::{Answer, StartedTask, Verb};
 
 /// An operation that nobody stops.
 pub(crate) struct Ask {
-    start: Box<dyn FnOnce(&Settings, Seed, Instant) -> Result<StartedTask, Error>>,
-    show: Box<dyn FnOnce(&Rc<Shared>, Answer) -> JsValue>,
+    start: Box<Start>,
+    show: Box<Show>,
 }
+
+type Start = dyn FnOnce(&Settings, Seed, Instant) -> Result<StartedTask, Error>;
+type Show = dyn FnOnce(&Rc<Shared>, Answer) -> JsValue;
 
 impl Ask {
     pub(crate) fn new(

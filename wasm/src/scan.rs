@@ -66,7 +66,10 @@ fn page(
     ))
 }
 
-fn show(page: &Page, pick: &dyn Fn(&Found) -> Option<(&[u8], i64)>) -> JsValue {
+/// The name and the number of what is wanted.
+type Pick = dyn Fn(&Found) -> Option<(&[u8], i64)>;
+
+fn show(page: &Page, pick: &Pick) -> JsValue {
     let list = Array::new();
     for found in &page.found {
         if let Some((name, number)) = pick(found) {
