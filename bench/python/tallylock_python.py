@@ -1,4 +1,4 @@
-"""tallylock's blocking face in Python as a contestant. Usage: tallylock_python.py add|batch|lock redis://HOST:PORT KEY"""
+"""The blocking face of tallylock in Python as a contestant. Usage: tallylock_python.py add|batch|lock URL KEY"""
 
 import sys
 from datetime import timedelta
