@@ -123,7 +123,7 @@ impl Memory {
         };
         let (by_sha, by_source) = (name.as_ref() == b"EVALSHA", name.as_ref() == b"EVAL");
         let wanted = Script::ALL.into_iter().find(|candidate| {
-            by_sha && candidate.sha() == script.as_ref()
+            by_sha && candidate.sha().as_bytes() == script.as_ref()
                 || by_source && candidate.source().as_bytes() == script.as_ref()
         });
         let count = core::str::from_utf8(count)

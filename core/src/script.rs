@@ -94,7 +94,13 @@ impl Script {
     }
 
     /// The name by which a server that has seen the text knows it: 40 hexadecimal digits of SHA-1.
-    pub fn sha(self) -> &'static [u8; 40] {
+    pub fn sha(self) -> &'static str {
+        core::str::from_utf8(self.digits())
+            .unwrap_or_else(|_| unreachable!("they are hexadecimal digits"))
+    }
+
+    /// The bytes of its name.
+    fn digits(self) -> &'static [u8; 40] {
         static SHAS: [[u8; 40]; Script::ALL.len()] = {
             let mut shas = [[0; 40]; Script::ALL.len()];
             let mut place = 0;
@@ -122,7 +128,7 @@ pub struct Invocation {
 impl Invocation {
     /// The command that runs the script by its name; a server that does not know it answers NOSCRIPT.
     pub(crate) fn by_sha(&self) -> Command {
-        self.command(b"EVALSHA", self.script.sha())
+        self.command(b"EVALSHA", self.script.digits())
     }
 
     /// The command that runs the script by its text, after which the server knows it by name.
@@ -229,7 +235,7 @@ mod tests {
         for (place, script) in Script::ALL.into_iter().enumerate() {
             assert_eq!(script as usize, place);
             let sha = sha1_smol::Sha1::from(script.source()).digest().to_string();
-            assert_eq!(script.sha(), sha.as_bytes());
+            assert_eq!(script.sha(), sha);
             assert!(!script.source().contains("--"));
             assert!(!script.source().is_empty());
         }
