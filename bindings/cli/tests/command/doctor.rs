@@ -99,7 +99,7 @@ on_each_server! {
         let (code, report) = doctor(&with(&["resetchannels"]));
         assert_eq!((code, level(&report, "channels"), level(&report, "locks")), (Some(0), "warning", "ok"));
 
-        let transactions = ["allchannels", "-eval", "-evalsha", "+watch", "+unwatch", "+multi", "+exec", "+hello"];
+        let transactions = ["allchannels", "-eval", "-evalsha", "+watch", "+unwatch", "+multi", "+exec", "+discard", "+hello"];
         let (code, report) = doctor(&with(&transactions));
         assert_eq!((code, level(&report, "scripts"), level(&report, "counters"), level(&report, "locks")), (Some(0), "warning", "ok", "ok"), "{report}");
 
