@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tallylock_core::error::{Code, Error};
-use tallylock_core::lock::{Grant, Lock as LockSpec};
+use tallylock_core::lock::{Extending, Grant, Lock as LockSpec};
+use tallylock_core::time::Instant;
 use tokio::task::JoinHandle;
 
 use crate::held::Held;
@@ -64,8 +65,9 @@ impl Lease {
             self.held.extend(ttl, settings, random::jitter(now), now)?;
         let deadline = now.plus(settings.timeout.as_millis());
         let way = self.client.way(deadline.min(extending.valid_until()));
+        let under_way = UnderWay::new(&self.held, extending);
         let result = self.client.run(operation, step, &way).await;
-        self.held.extended(extending, result)
+        under_way.ended(result)
     }
 
     /// Releases the lock; does nothing if that was done already. After a failure it can be called again. It goes on in the
@@ -110,6 +112,38 @@ impl Lease {
             let result = client.run(operation, step, &way).await;
             held.released(result)
         })))
+    }
+}
+
+/// An extend under way: one whose future is dropped may be executed yet, and the lease has to know that it is given up.
+struct UnderWay<'a> {
+    held: &'a Held,
+    extending: Option<Extending>,
+}
+
+impl<'a> UnderWay<'a> {
+    fn new(held: &'a Held, extending: Extending) -> Self {
+        Self {
+            held,
+            extending: Some(extending),
+        }
+    }
+
+    fn ended(mut self, result: Result<Instant, Error>) -> Result<(), Error> {
+        match self.extending.take() {
+            Some(extending) => self.held.extended(extending, result),
+            None => unreachable!("only the end and the drop take it"),
+        }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if let Some(extending) = self.extending.take() {
+            let unknown = Error::new(Code::OutcomeUnknown, "the extend was dropped");
+            // Nobody is there to be told.
+            drop(self.held.extended(extending, Err(unknown)));
+        }
     }
 }
 

@@ -24,6 +24,11 @@ on_each_server! {
         assert_free(&server);
     }
 
+    fn a_dropped_extend_does_not_hide_a_later_one(server: Server) {
+        let proxy = Proxy::before(server.address().parse().unwrap()).unwrap();
+        drop_extend(&proxy);
+    }
+
     fn one_holder_at_a_time(server: Server) {
         let client = blocking::Client::connect(&server.url()).unwrap();
         let counter = client.counter("inside", TTL).unwrap();
@@ -141,6 +146,26 @@ async fn drop_unconnected_acquires(proxy: &Proxy) {
         .release()
         .await
         .unwrap();
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn drop_extend(proxy: &Proxy) {
+    let client = Client::connect(&proxy.url()).await.unwrap();
+    let lease = client.lock("l", TTL).unwrap().acquire(Duration::ZERO).await;
+    let lease = std::sync::Arc::new(lease.unwrap());
+    lease.extend(TTL).await.unwrap();
+    proxy.hold_matching("EVALSHA");
+    let extending = tokio::spawn({
+        let lease = lease.clone();
+        async move { lease.extend(TTL).await }
+    });
+    proxy.await_held(1).unwrap();
+    extending.abort();
+    assert!(extending.await.unwrap_err().is_cancelled());
+    proxy.go();
+    lease.extend(2 * TTL).await.unwrap();
+    assert!(lease.remaining() > TTL, "{:?}", lease.remaining());
+    lease.release().await.unwrap();
 }
 
 fn assert_free(server: &Server) {
