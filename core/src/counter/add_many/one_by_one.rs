@@ -21,8 +21,14 @@ impl AddMany {
                 Ttl::from_millis(i64::try_from(self.deadline.since(now)).unwrap_or(0))
             else {
                 let open = self.open();
-                return self.fail(open, |_| {
-                    Error::new(Code::Timeout, "the batch's time was over")
+                let unsettled = self.unsettled;
+                return self.fail(open, |entry| {
+                    let code = if unsettled && entry.is_keyed() {
+                        Code::OutcomeUnknown
+                    } else {
+                        Code::Timeout
+                    };
+                    Error::new(code, "the batch's time was over")
                 });
             };
             let settings = Settings {
