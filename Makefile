@@ -18,7 +18,7 @@ STEP = @printf '\n\033[1m== %s\033[0m\n'
 .PHONY: help setup demo test lint bench clean
 
 help: ## list what can be made
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name what; do printf 'make %-6s  %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name what; do printf 'make %-8s  %s\n' "$$name" "$$what"; done
 
 .PHONY: tools servers native cli python npm kotlin
 setup: tools servers native cli python npm kotlin ## build the library for each language here; quick if nothing changed
@@ -51,7 +51,8 @@ kotlin: native
 	$(STEP) "Kotlin: the jar"
 	@bash setup/kotlin.sh
 
-demo: setup ## bill the flights of January 2013 through Kotlin, Node and Python at once
+# DEMO_SEED=N repeats what goes wrong in a run; DEMO_ROWS=all bills the whole year.
+demo: setup ## bill the flights of January 2013 through Kotlin, Node and Python, killed all the while
 	$(STEP) "the demo"
 	@$(WITH_SERVER) bash examples/run.sh
 

@@ -2,7 +2,8 @@
 # Runs a command with TALLYLOCK_REDIS_URL pointing to a server, and ends with the command's exit code.
 #
 # The server is, in this order: the one that TALLYLOCK_REDIS_URL names; redis-server or valkey-server on PATH; the
-# cached Valkey of setup/servers.sh. One that is started here keeps nothing on disk and is stopped with the command.
+# cached Valkey of setup/servers.sh. One that is started here keeps nothing on disk and is stopped with the command. Where
+# the system can do so (Linux), both end with this script even if that is killed by SIGKILL.
 set -euo pipefail
 
 if [[ $# -eq 0 ]]; then
@@ -18,6 +19,12 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if ! server=$(command -v redis-server || command -v valkey-server); then
     bash "$root/setup/servers.sh" >/dev/null
     server=$root/.cache/servers/valkey-server
+fi
+
+# (To an older bash an empty list is not set.)
+tied=()
+if setpriv --pdeathsig TERM true 2>/dev/null; then
+    tied=(setpriv --pdeathsig TERM)
 fi
 
 private=$(mktemp -d)
@@ -55,7 +62,7 @@ PYTHON
 # Another program may take the port between the look and the start: the server then ends at once, and the next port is tried.
 start() {
     local port=$1 tries
-    "$server" --port "$port" --bind 127.0.0.1 --save '' --appendonly no --dir "$private" \
+    ${tied[@]+"${tied[@]}"} "$server" --port "$port" --bind 127.0.0.1 --save '' --appendonly no --dir "$private" \
         >"$private/server.log" 2>&1 &
     server_pid=$!
     for ((tries = 0; tries < 100; tries++)); do
@@ -88,5 +95,5 @@ fi
 
 export TALLYLOCK_REDIS_URL="redis://127.0.0.1:$port"
 code=0
-"$@" || code=$?
+${tied[@]+"${tied[@]}"} "$@" || code=$?
 exit "$code"

@@ -11,7 +11,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=$root/.cache/wasm
 # What std is compiled for: the wasm file has to be small. A std that was built for something else is another toolchain.
 std_level=s
-current=$cache/current-$std_level
+# A panic is a trap: the host has nowhere to show its message, and what would put that together is several KB of the file.
+# setup/wasm.sh compiles the rest for the same.
+panic_flags=(-Zunstable-options -Cpanic=immediate-abort -Zlocation-detail=none -Zfmt-debug=none)
+current=$cache/current-$std_level-trap
 target=wasm32-unknown-unknown
 # No toolchain is ever fetched on the side.
 export RUSTUP_AUTO_INSTALL=0
@@ -86,7 +89,7 @@ if [[ -z $llvm ]]; then
 fi
 packages=(rustc-web libstd-rust-web-dev "$std_library" rust-web-src "$llvm")
 
-key=rust-$(candidate rustc-web)_llvm-$(candidate "$llvm")_std-$std_level
+key=rust-$(candidate rustc-web)_llvm-$(candidate "$llvm")_std-$std_level-trap
 key=${key//[^A-Za-z0-9.+_-]/-}
 made=$cache/$key
 
@@ -145,6 +148,7 @@ MANIFEST
     flags=(
         -Cembed-bitcode=yes
         -Zforce-unstable-if-unmarked
+        "${panic_flags[@]}"
         "--remap-path-prefix=$made.part/prefix/usr/lib/rustlib/src/rust=/rustc/std"
     )
     (cd "$made.part/std" && RUSTC_BOOTSTRAP=1 RUSTC=$made.part/bin/rustc \

@@ -53,7 +53,9 @@ build() {
     say "compiling ($name)"
     (
         if [[ -n $compiler ]]; then
-            export RUSTC=$compiler
+            export RUSTC=$compiler RUSTC_BOOTSTRAP=1
+            # As in its std, see setup/wasm-toolchain.sh.
+            flags+=(-Zunstable-options -Cpanic=immediate-abort -Zlocation-detail=none -Zfmt-debug=none)
         fi
         CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${flags[*]}") \
             CARGO_TARGET_DIR=$wasm_target cargo build -p tallylock-wasm --profile wasm \
@@ -67,7 +69,7 @@ build() {
     mkdir -p "$out"
     "$generator" --target web --out-dir "$out" --out-name tallylock_wasm "$built"
     # With the control flow laid out anew it is smaller once gzipped than with -Oz.
-    "$wasm_opt" --flatten --rereloop -O3 "$out/tallylock_wasm_bg.wasm" -o "$out/.optimised.wasm"
+    "$wasm_opt" --flatten --rereloop -O3 --flatten --rereloop -O3 "$out/tallylock_wasm_bg.wasm" -o "$out/.optimised.wasm"
     mv "$out/.optimised.wasm" "$out/tallylock_wasm_bg.wasm"
     fingerprint >"$stamp"
 }

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,28 @@ def test_stops_the_server_when_it_is_told_to_end() -> None:
     assert process.returncode == 128 + signal.SIGTERM
     with pytest.raises(ConnectionRefusedError):
         ping(port)
+
+
+def test_server_and_command_end_with_it_even_if_it_is_killed() -> None:
+    command = ["bash", str(SCRIPT), "bash", "-c", 'echo "$TALLYLOCK_REDIS_URL"; exec sleep 60']
+    environment = {name: value for name, value in os.environ.items() if name != "TALLYLOCK_REDIS_URL"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = port_of(process.stdout.readline().strip())
+        process.kill()
+        # The command had it open.
+        assert process.stdout.read() == ""
+    deadline = time.monotonic() + 30
+    while is_there(port):
+        assert time.monotonic() < deadline, "the server is still there"
+        time.sleep(0.01)
+
+
+def is_there(port: int) -> bool:
+    try:
+        return ping(port) != b""
+    except ConnectionError:
+        return False
 
 
 def test_says_how_it_is_used() -> None:

@@ -91,7 +91,7 @@ fn parse(reply: &Reply) -> Result<Option<(State, i64)>, Error> {
     let refuse = || {
         Error::new(
             Code::WrongType,
-            format!("the claim's key holds {:?}", shown(text)),
+            format!("the claim's key holds \"{}\"", shown(text)),
         )
     };
     parse_text(text).map(Some).ok_or_else(refuse)
@@ -101,8 +101,8 @@ fn parse(reply: &Reply) -> Result<Option<(State, i64)>, Error> {
 fn conflict(id: &Id, found: Option<(State, i64)>) -> Error {
     let id = shown(id.as_bytes());
     let detail = match found {
-        None => format!("there is no claim {id:?}: it took nothing, or it is older than 7 days"),
-        Some((state, amount)) => format!("the claim {id:?} is {} with {amount}", state.as_str()),
+        None => format!("there is no claim \"{id}\": it took nothing, or it is older than 7 days"),
+        Some((state, amount)) => format!("the claim \"{id}\" is {} with {amount}", state.as_str()),
     };
     Error::new(Code::Conflict, detail)
 }

@@ -5,6 +5,7 @@ mod add_many;
 mod add_once;
 mod drain;
 mod finish;
+pub mod packed;
 mod read;
 
 pub use add::{Add, Expiry};
@@ -28,7 +29,7 @@ fn integer(reply: &Reply) -> Result<i64, Error> {
     number.ok_or_else(|| {
         Error::new(
             Code::NotAnInteger,
-            format!("the key holds {:?}", shown(text)),
+            format!("the key holds \"{}\"", shown(text)),
         )
     })
 }

@@ -3,7 +3,7 @@
 use core::future::{Future, poll_fn};
 use core::ops::ControlFlow;
 use core::pin::{Pin, pin};
-use core::task::Poll;
+use core::task::{Context, Poll};
 use std::collections::VecDeque;
 
 use crate::step::{Call, CallId, Event, Next, Operation, Outcome, Step, Undelivered};
@@ -24,15 +24,22 @@ pub trait Clock {
     fn sleep_until(&self, until: Instant) -> impl Future<Output = ()>;
 }
 
+/// For [`drive`]: says nothing to an operation that waits for nothing but answers and times.
+pub fn nothing_to_tell(_: &mut Context<'_>) -> Poll<Event> {
+    Poll::Pending
+}
+
 /// Drives an operation to its end, and shows it to `observe` after every step.
 ///
-/// When `cancelled` ends, the operation is told to stop, and is still driven to its end.
+/// `notified` is polled for what else there is to tell it ([`nothing_to_tell`]). When `cancelled` ends, the operation is told
+/// to stop, and is still driven to its end.
 pub async fn drive<O: Operation>(
     mut operation: O,
     first: Step<O::Output>,
     transport: impl Transport,
     clock: impl Clock,
     cancelled: impl Future<Output = ()>,
+    mut notified: impl FnMut(&mut Context<'_>) -> Poll<Event>,
     mut observe: impl FnMut(&O),
 ) -> O::Output {
     let mut step = first;
@@ -67,6 +74,9 @@ pub async fn drive<O: Operation>(
                 stopping = true;
                 return Poll::Ready(Event::Stop);
             }
+            if let Poll::Ready(event) = notified(context) {
+                return Poll::Ready(event);
+            }
             timer.as_mut().poll(context).map(|()| Event::Woke)
         })
         .await;
@@ -91,8 +101,9 @@ pub trait BlockingClock {
     /// The time on a monotonic clock.
     fn now(&self) -> Instant;
 
-    /// Waits until a moment; a little earlier is harmless.
-    fn sleep_until(&self, until: Instant);
+    /// Waits until a moment, or until there is something to tell the operation, and gives that: [`Event::Woke`] if it is
+    /// only the time. A little earlier is harmless.
+    fn wait_until(&self, until: Instant) -> Event;
 }
 
 /// Drives an operation on the calling thread until it ends or `observe`, shown it after every step, breaks off.
@@ -121,18 +132,14 @@ pub fn drive_blocking<O: Operation>(
         if observe(&operation).is_break() {
             return Err((operation, until));
         }
-        let received = match refused.pop_front() {
-            Some(outcome) => Some(outcome),
-            None if transport.is_expecting() => transport.receive(until),
-            None => {
-                clock.sleep_until(until);
-                None
-            }
+        let event = match refused.pop_front() {
+            Some((call, outcome)) => Event::Replied { call, outcome },
+            None if transport.is_expecting() => match transport.receive(until) {
+                Some((call, outcome)) => Event::Replied { call, outcome },
+                None => Event::Woke,
+            },
+            None => clock.wait_until(until),
         };
-        let event = received.map_or(Event::Woke, |(call, outcome)| Event::Replied {
-            call,
-            outcome,
-        });
         step = operation.handle(clock.now(), event);
     }
 }

@@ -72,7 +72,11 @@ pub enum Applied {
 
 /// A failed call: its code, the key it was about, and what happened.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Error {
+pub struct Error(Box<Failure>);
+
+/// It is behind a pointer, so that a result that may be an error is not much larger than one that may not.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Failure {
     code: Code,
     key: Option<String>,
     detail: String,
@@ -90,38 +94,38 @@ const SHOWN: usize = 200;
 impl Error {
     /// An error of this kind; `detail` says what happened, never with a password in it.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Failure {
             code,
             key: None,
             detail: detail.into(),
-        }
+        }))
     }
 
     /// The same error, about this key.
     #[must_use]
     pub fn about(mut self, key: &[u8]) -> Self {
-        self.key = Some(shown(key));
+        self.0.key = Some(shown(key));
         self
     }
 
     /// What kind of error this is.
-    pub const fn code(&self) -> Code {
-        self.code
+    pub fn code(&self) -> Code {
+        self.0.code
     }
 
     /// The key that the call was about, as text, shortened if very long.
     pub fn key(&self) -> Option<&str> {
-        self.key.as_deref()
+        self.0.key.as_deref()
     }
 
     /// What happened, without the key and the next step.
     pub fn detail(&self) -> &str {
-        &self.detail
+        &self.0.detail
     }
 
     /// Whether the call may have been applied.
-    pub const fn applied(&self) -> Applied {
-        self.code.applied()
+    pub fn applied(&self) -> Applied {
+        self.0.code.applied()
     }
 
     /// The error for a reply that the script never gives.
@@ -141,7 +145,7 @@ impl Error {
 
     /// Whether an account was refused a command inside a script: what came before it in the script was done.
     pub(crate) fn is_from_inside_a_script(&self) -> bool {
-        self.code == Code::Forbidden && is_from_inside(&self.detail)
+        self.0.code == Code::Forbidden && is_from_inside(&self.0.detail)
     }
 
     /// The error that an error reply of a server stands for.
@@ -269,24 +273,32 @@ impl Applied {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.code.as_str())?;
-        if let Some(reason) = self.code.reason() {
+        let Failure { code, key, detail } = &*self.0;
+        write!(f, "{}", code.as_str())?;
+        if let Some(reason) = code.reason() {
             write!(f, " ({})", reason.as_str())?;
         }
-        if let Some(key) = &self.key {
-            write!(f, ", key {key:?}")?;
+        if let Some(key) = key {
+            write!(f, ", key \"{key}\"")?;
         }
-        write!(f, ": {}; {}", self.detail, self.code.next_step())
+        write!(f, ": {detail}; {}", code.next_step())
     }
 }
 
 impl core::error::Error for Error {}
 
-/// Bytes as text for people, shortened if very long.
+/// Bytes as text for people, shortened if very long, and without what would break a line of a log.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     // Four bytes are the most that a character has.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN)]);
-    let mut shown: String = text.chars().take(SHOWN).collect();
+    let visible = |character: char| {
+        if character.is_control() {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            character
+        }
+    };
+    let mut shown: String = text.chars().take(SHOWN).map(visible).collect();
     if shown.len() < bytes.len() {
         shown.push('…');
     }
@@ -394,6 +406,12 @@ mod tests {
         );
         assert_eq!(error.applied(), Applied::No);
         assert_eq!(Code::OutcomeUnknown.applied(), Applied::Maybe);
+    }
+
+    #[test]
+    fn a_key_adds_no_line_to_a_log() {
+        let error = Error::new(Code::WrongType, "x").about(b"a\r\nERROR all is lost\x1b[2J");
+        assert!(!error.to_string().contains(char::is_control), "{error}");
     }
 
     #[test]

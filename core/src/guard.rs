@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::error::{Code, Error, shown};
 use crate::key::{Key, Part};
 use crate::script::{Invocation, number};
+use crate::step::Reply;
 use crate::twin::{self, Fault, View};
 
 /// How long a guard is kept after its last use: 7 days, in milliseconds.
@@ -30,6 +31,19 @@ pub(crate) fn fenced_off(highest: &[u8]) -> Error {
     Error::new(Code::FencedOff, detail)
 }
 
+/// The error of a reply that is not of a guarded write that was done.
+pub(crate) fn overtaken(reply: &Reply) -> Error {
+    match reply {
+        Reply::Array(parts) => match parts.as_slice() {
+            [Reply::Text(highest), Reply::Text(word)] if word == b"fenced_off" => {
+                fenced_off(highest)
+            }
+            _ => Error::unexpected(reply),
+        },
+        _ => Error::unexpected(reply),
+    }
+}
+
 /// What a script's twin is given of a guard: its key and the fence with its TTL.
 pub(crate) struct Guard<'a> {
     key: &'a [u8],
@@ -43,14 +57,25 @@ impl<'a> Guard<'a> {
         key: Option<&'a Vec<u8>>,
         arguments: &'a [Vec<u8>],
     ) -> Result<Option<Self>, Fault> {
-        match (key, arguments) {
-            (Some(key), [fence, ttl]) => Ok(Some(Self {
-                key,
-                fence,
-                ttl: twin::millis(ttl)?,
-            })),
-            _ => Ok(None),
-        }
+        key.filter(|_| !arguments.is_empty())
+            .map(|key| Self::of(key, arguments))
+            .transpose()
+    }
+
+    /// The guard of a call that always carries a fence.
+    pub(crate) fn of(key: &'a [u8], arguments: &'a [Vec<u8>]) -> Result<Self, Fault> {
+        Ok(Self {
+            key,
+            fence: &arguments[0],
+            ttl: twin::millis(&arguments[1])?,
+        })
+    }
+
+    /// The answer to a fence that was overtaken.
+    pub(crate) fn refusal(&self, view: &mut dyn View) -> Result<Option<Reply>, Fault> {
+        let highest = self.higher(view)?;
+        Ok(highest
+            .map(|highest| Reply::Array(vec![Reply::Text(highest), twin::text("fenced_off")])))
     }
 
     /// The higher fence that was seen, if there is one.

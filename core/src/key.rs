@@ -1,5 +1,6 @@
 //! Keys as the user gives them, and the side keys that tallylock keeps beside them in the same slot.
 
+use core::borrow::Borrow;
 use core::fmt;
 
 use crate::error::{Code, Error};
@@ -86,6 +87,13 @@ impl Key {
         side.extend_from_slice(name);
         side.extend_from_slice(id);
         side
+    }
+}
+
+/// A key orders as its bytes do, so that a map of keys can be asked for bytes.
+impl Borrow<[u8]> for Key {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 

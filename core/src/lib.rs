@@ -7,6 +7,7 @@
 //! to wait), and is handed every [`step::Event`] with the time at which it happened. It never waits and never asks.
 #![forbid(unsafe_code)]
 
+pub(crate) mod ballot;
 pub mod claim;
 pub mod counter;
 pub mod drive;
@@ -18,10 +19,12 @@ pub mod key;
 pub mod lock;
 #[cfg(feature = "memory")]
 pub mod memory;
+pub mod meter;
 pub mod request;
 pub mod round;
 pub mod scan;
 pub mod script;
+pub(crate) mod seat;
 pub mod settings;
 pub(crate) mod sha1;
 pub mod step;
@@ -30,3 +33,4 @@ pub mod token;
 pub mod transaction;
 pub mod twin;
 pub mod value;
+pub mod waiting;

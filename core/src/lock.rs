@@ -2,15 +2,32 @@
 
 mod acquire;
 mod extend;
+mod inspect;
 mod lease;
+mod raise;
+mod rejoin;
 mod release;
+mod renewal;
+mod steal;
+mod tally;
+mod transfer;
+mod verify;
+mod votes;
 
 pub use acquire::{Acquire, Grant};
 pub use extend::Extend;
+pub use inspect::{Holder, Inspect};
 pub use lease::{Extending, Lease};
 pub use release::Release;
+pub use renewal::{Keeping, Renewal};
+pub use steal::{Steal, Stolen};
+pub use transfer::{Adopt, Transferred};
+pub use verify::Verify;
 
-pub(crate) use {acquire::acquire_twin, extend::extend_twin, release::release_twin};
+pub(crate) use {
+    extend::extend_twin, inspect::inspect_twin, raise::raise_fence_twin, release::release_twin,
+    steal::steal_twin, votes::acquire_twin,
+};
 
 use std::borrow::Cow;
 
@@ -51,12 +68,23 @@ impl LeaseTtl {
         sent_at.plus(self.as_millis() - drift(self.0))
     }
 
+    /// When the request was sent of a lease that is ours until then.
+    fn sent_at(self, valid_until: Instant) -> Instant {
+        valid_until.minus(self.as_millis() - drift(self.0))
+    }
+
     /// How long the last fence is kept: 24 hours, or four times the TTL if that is longer, in milliseconds.
     fn fence_ttl(self) -> u64 {
         (24 * 3600 * 1000)
             .max(self.as_millis().saturating_mul(4))
             .min(crate::time::LONGEST)
     }
+}
+
+/// The error of an acquire through a handle that holds the lock of this key already.
+pub fn already_held(key: &[u8]) -> Error {
+    let detail = "this handle holds the lock; another handle would wait for it";
+    Error::new(Code::AlreadyHeld, detail).about(key)
 }
 
 /// A lock by its key.
@@ -80,6 +108,11 @@ impl Lock {
     /// The TTL of its leases.
     pub const fn ttl(&self) -> LeaseTtl {
         self.ttl
+    }
+
+    /// The channel on which its releases are told.
+    pub fn channel(&self) -> Vec<u8> {
+        self.key.side(Part::Released)
     }
 
     /// The same lock with leases of another TTL.
@@ -107,15 +140,28 @@ impl Lock {
         })
     }
 
+    /// The script that writes a fence back.
+    fn raising(&self, token: &Token, fence: u64) -> Work {
+        Work::Script(Invocation {
+            script: Script::LockRaiseFence,
+            keys: vec![
+                text(self.key.as_bytes()),
+                Cow::Owned(self.key.side(Part::Fence)),
+            ],
+            arguments: vec![
+                text(token.as_bytes()),
+                number(fence),
+                number(self.ttl.fence_ttl()),
+            ],
+        })
+    }
+
     /// The script that ends a lease.
     fn releasing(&self, token: &Token) -> Work {
         Work::Script(Invocation {
             script: Script::LockRelease,
             keys: vec![text(self.key.as_bytes())],
-            arguments: vec![
-                text(token.as_bytes()),
-                Cow::Owned(self.key.side(Part::Released)),
-            ],
+            arguments: vec![text(token.as_bytes()), Cow::Owned(self.channel())],
         })
     }
 

@@ -4,6 +4,7 @@ mod glob;
 
 pub use glob::matches;
 
+use core::hash::{Hash, Hasher};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counter;
@@ -13,16 +14,34 @@ use crate::time::{Instant, Ttl};
 use crate::twin::{self, Fault, Kind, Pttl, View};
 
 /// A server in memory. Its clock stands still until it is advanced.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Memory {
     now: u64,
     keys: BTreeMap<Vec<u8>, Entry>,
     known: BTreeSet<Script>,
     lose_replies: u32,
+    published: Published,
+}
+
+/// The channels on which the last call has published something. It is no part of a server's state: two that differ in nothing
+/// else are the same.
+#[derive(Clone, Debug, Default)]
+struct Published(Vec<Vec<u8>>);
+
+impl PartialEq for Published {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Published {}
+
+impl Hash for Published {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// What a key of a [`Memory`] holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
     /// Its text, or nothing for a key of another type.
     pub text: Option<Vec<u8>>,
@@ -98,8 +117,14 @@ impl Memory {
         self.lose_replies += 1;
     }
 
+    /// The channels on which the last call has published something.
+    pub fn published(&self) -> &[Vec<u8>] {
+        &self.published.0
+    }
+
     /// Executes a call and gives its outcome.
     pub fn execute(&mut self, call: &Call) -> Outcome {
+        self.published.0.clear();
         let replies = call
             .commands
             .iter()
@@ -273,7 +298,7 @@ impl View for Memory {
         self.keys.remove(key);
     }
 
-    fn publish(&mut self, _channel: &[u8], _message: &[u8]) {
-        // Nobody can listen yet: waiters look at the holder's remaining time.
+    fn publish(&mut self, channel: &[u8], _message: &[u8]) {
+        self.published.0.push(channel.to_vec());
     }
 }

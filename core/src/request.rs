@@ -1,10 +1,11 @@
 //! A request that is one script, and the operation that it is by itself.
 
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::round::{Effect, Progress, Round, Work};
 use crate::script::Invocation;
+use crate::seat::Seat;
 use crate::settings::Settings;
-use crate::step::{CallId, Event, Operation, Reply, Step};
+use crate::step::{Event, Operation, Reply, Step};
 use crate::time::Instant;
 use crate::token::Seed;
 
@@ -34,7 +35,8 @@ pub struct Single<R> {
 }
 
 impl<R: Request> Single<R> {
-    /// Sends the request; it ends within the time-out of the settings.
+    /// Sends the request; it ends within the time-out of the settings. `unsupported` where there are several nodes: it is
+    /// about one.
     pub fn start(
         request: R,
         settings: &Settings,
@@ -46,14 +48,24 @@ impl<R: Request> Single<R> {
         let (round, call) = Round::start(
             work,
             request.effect(),
-            settings.scripts,
+            Seat::only(settings.scripts),
             seed,
             deadline,
-            CallId(0),
             now,
         );
-        (Self { request, round }, Step::send(call, deadline))
+        let step = if settings.nodes.is_one() {
+            Step::send(call, deadline)
+        } else {
+            Step::done(Err(several(&request)))
+        };
+        (Self { request, round }, step)
     }
+}
+
+fn several(request: &impl Request) -> Error {
+    let detail =
+        "this asks one server, and these are several: ask each through a client of its own";
+    Error::new(Code::Unsupported, detail).about(request.key())
 }
 
 impl<R: Request> Operation for Single<R> {

@@ -1,13 +1,14 @@
 //! One script run on one node, or commands that only read, until they are answered or the deadline passes.
 //!
-//! EVALSHA first, and EVAL if the server does not know the script. Where scripts are refused, WATCH and MULTI..EXEC with
-//! the script's twin. Again after a lost reply if that is harmless.
+//! EVALSHA first, and EVAL if the server does not know the script, or at once where it is one of several. Where scripts are
+//! refused, WATCH and MULTI..EXEC with the script's twin. Again after a lost reply if that is harmless.
 
 use crate::error::{Code, Error};
 use crate::key::contains;
 use crate::script::Invocation;
+use crate::seat::Seat;
 use crate::settings::{FIRST_PAUSE, LONGEST_PAUSE, Scripts};
-use crate::step::{Call, CallId, Command, Event, Lane, Node, Outcome, Reply, Undelivered};
+use crate::step::{Call, Command, Event, Lane, Outcome, Reply, Undelivered};
 use crate::time::Instant;
 use crate::token::Seed;
 use crate::transaction::{Decision, decide, look, was_executed};
@@ -30,7 +31,8 @@ pub enum Effect {
 pub enum Work {
     /// A script; it is answered by its reply.
     Script(Invocation),
-    /// Commands that only read; they are answered by the list of their replies. An error in the first is one of all.
+    /// Commands that only read; they are answered by the list of their replies. An error in the first is one of all, but for
+    /// a missing permission where there are others: that may be one for a key.
     Reads(Vec<Command>),
 }
 
@@ -39,12 +41,11 @@ pub enum Work {
 pub struct Round {
     work: Work,
     effect: Effect,
-    scripts: Scripts,
+    /// Where it goes, with the call that is, or was last, under way.
+    seat: Seat,
     seed: Seed,
     deadline: Instant,
     state: State,
-    /// The call that is, or was last, under way.
-    call: CallId,
     /// When the call that is under way was sent.
     sent_at: Instant,
     /// When the first call that may have changed something was sent.
@@ -83,20 +84,18 @@ impl Round {
     pub(crate) fn start(
         work: Work,
         effect: Effect,
-        scripts: Scripts,
+        seat: Seat,
         seed: Seed,
         deadline: Instant,
-        call: CallId,
         now: Instant,
     ) -> (Self, Call) {
         let mut round = Self {
             work,
             effect,
-            scripts,
+            seat,
             seed,
             deadline,
             state: State::Answered,
-            call,
             sent_at: now,
             first_sent_at: now,
             unsettled: false,
@@ -132,27 +131,22 @@ impl Round {
         self.unsettled
     }
 
-    /// How the next round of the same operation is to begin.
-    pub(crate) fn scripts(&self) -> Scripts {
-        self.scripts
+    /// Where the next round of the same operation goes on.
+    pub(crate) fn seat(&self) -> Seat {
+        self.seat.next()
     }
 
     pub(crate) fn met_refusal_of_scripts(&self) -> bool {
         self.refused
     }
 
-    /// The name for the next call of the same operation.
-    pub(crate) fn next_call(&self) -> CallId {
-        CallId(self.call.0 + 1)
-    }
-
     pub(crate) fn handle(&mut self, now: Instant, event: Event) -> Progress {
         let progress = match event {
-            Event::Replied { call, outcome } if call == self.call && self.is_asking() => {
+            Event::Replied { call, outcome } if call == self.seat.call() && self.is_asking() => {
                 self.replied(now, outcome)
             }
             Event::Stop => return Progress::Failed(self.stopped()),
-            Event::Replied { .. } | Event::Woke => None,
+            Event::Replied { .. } | Event::Notified(_) | Event::Woke => None,
         };
         if let Some(progress) = progress {
             return progress;
@@ -172,8 +166,10 @@ impl Round {
     }
 
     fn beginning(&self) -> State {
-        match (&self.work, self.scripts) {
+        match (&self.work, self.seat.scripts) {
             (Work::Script(_), Scripts::Avoided) => State::Looking,
+            // The others may decide before this one could say that it does not know the script.
+            (Work::Script(_), Scripts::Tried) if self.seat.is_one_of_several() => State::Loading,
             _ => State::Asking,
         }
     }
@@ -216,7 +212,9 @@ impl Round {
                 Err(error) => Err(error),
             },
             (_, Work::Reads(_)) => match replies.first() {
-                Some(Reply::Error(text)) => Err(Error::from_reply(text)),
+                Some(Reply::Error(text)) if replies.len() == 1 || !text.starts_with("NOPERM") => {
+                    Err(Error::from_reply(text))
+                }
                 _ => Ok(Reply::Array(replies)),
             },
             (asked, Work::Script(_)) => match replies.into_iter().next_back() {
@@ -226,7 +224,7 @@ impl Round {
                     return self.proceed(now, State::Loading);
                 }
                 Some(Reply::Error(text)) if refuses_scripts(&text) => {
-                    self.scripts = Scripts::Avoided;
+                    self.seat.scripts = Scripts::Avoided;
                     self.refused = true;
                     return self.proceed(now, State::Looking);
                 }
@@ -254,7 +252,7 @@ impl Round {
     }
 
     fn send(&mut self, now: Instant, state: State) -> Progress {
-        self.call = self.next_call();
+        self.seat = self.seat.next();
         let call = self.call_at(now, state);
         Progress::Send(call, self.deadline)
     }
@@ -267,10 +265,10 @@ impl Round {
             }
             // A look begins a lane, what it decides goes over the same: they are told apart by the call of the look.
             (Work::Script(invocation), State::Looking) => {
-                (Lane::Own(self.call.0), look(invocation))
+                (Lane::Own(self.seat.call().0), look(invocation))
             }
             (Work::Script(_), State::Writing(commands, _)) => {
-                (Lane::Own(self.call.0 - 1), commands.clone())
+                (Lane::Own(self.seat.previous().0), commands.clone())
             }
             (Work::Script(invocation), _) => (Lane::Shared, vec![invocation.by_sha()]),
         };
@@ -280,8 +278,8 @@ impl Round {
             self.first_sent_at = now;
         }
         Call {
-            id: self.call,
-            node: Node::ONLY,
+            id: self.seat.call(),
+            node: self.seat.node(),
             lane,
             commands,
         }

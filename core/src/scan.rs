@@ -8,8 +8,9 @@ use crate::error::{Code, Error};
 use crate::key::{Key, Part, SideKey, side_key};
 use crate::round::{Effect, Progress, Round, Work};
 use crate::script::{number, text};
+use crate::seat::Seat;
 use crate::settings::Settings;
-use crate::step::{Argument, CallId, Command, Event, Operation, Reply, Step};
+use crate::step::{Argument, Command, Event, Operation, Reply, Step};
 use crate::time::Instant;
 use crate::token::Seed;
 use crate::twin::Pttl;
@@ -27,9 +28,9 @@ pub struct Cursor(Vec<u8>);
 /// `forbidden` if the account may not SCAN. Repeated by itself after a lost reply.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Scan {
-    settings: Settings,
     seed: Seed,
     deadline: Instant,
+    passes_over_forbidden: bool,
     state: State,
 }
 
@@ -48,6 +49,9 @@ enum State {
 pub struct Page {
     /// The keys that were found.
     pub found: Vec<Found>,
+    /// The keys that the account may not read, with the server's refusal; none unless they are
+    /// [passed over](Scan::passing_over_forbidden).
+    pub forbidden: Vec<(Vec<u8>, Error)>,
     /// Where to go on; nothing at the end.
     pub next: Option<Cursor>,
 }
@@ -118,6 +122,14 @@ pub fn claims_of(counter: &Key) -> Vec<u8> {
     pattern
 }
 
+/// The pattern of the claims, of any counter, whose ids begin with this text. Other keys may match it too.
+pub fn claims_beginning_with(id: &[u8]) -> Vec<u8> {
+    let mut pattern = b"*:claim:".to_vec();
+    pattern.extend(literal(id));
+    pattern.push(b'*');
+    pattern
+}
+
 /// The pattern of all side keys of a key.
 pub fn side_keys_of(owner: &Key) -> Vec<u8> {
     let claims = owner.side(Part::Claims);
@@ -162,22 +174,30 @@ impl Scan {
         let (round, call) = Round::start(
             work,
             Effect::None,
-            settings.scripts,
+            Seat::only(settings.scripts),
             seed,
             deadline,
-            CallId(0),
             now,
         );
         let scan = Self {
-            settings: settings.clone(),
             seed,
             deadline,
+            passes_over_forbidden: false,
             state: State::Listing(round),
         };
         (scan, Step::send(call, deadline))
     }
 
-    fn listed(&mut self, now: Instant, reply: Reply, call: CallId) -> Step<Result<Page, Error>> {
+    /// The same scan, which tells the keys that the account may not read beside the others instead of failing at one.
+    #[must_use]
+    pub fn passing_over_forbidden(self) -> Self {
+        Self {
+            passes_over_forbidden: true,
+            ..self
+        }
+    }
+
+    fn listed(&mut self, now: Instant, reply: Reply, seat: Seat) -> Step<Result<Page, Error>> {
         let Some((cursor, keys)) = listing(reply) else {
             return Step::done(Err(Error::new(
                 Code::Unsupported,
@@ -188,19 +208,12 @@ impl Scan {
         if keys.is_empty() {
             return Step::done(Ok(Page {
                 found: Vec::new(),
+                forbidden: Vec::new(),
                 next,
             }));
         }
         let work = Work::Reads(keys.iter().flat_map(|key| questions(key)).collect());
-        let (round, call) = Round::start(
-            work,
-            Effect::None,
-            self.settings.scripts,
-            self.seed,
-            self.deadline,
-            call,
-            now,
-        );
+        let (round, call) = Round::start(work, Effect::None, seat, self.seed, self.deadline, now);
         self.state = State::Reading { round, keys, next };
         Step::send(call, self.deadline)
     }
@@ -217,12 +230,12 @@ impl Operation for Scan {
             Progress::Failed(error) => return Step::done(Err(error)),
             Progress::Answered(reply) => reply,
         };
-        let call = round.next_call();
+        let seat = round.seat();
         match &mut self.state {
-            State::Listing(_) => self.listed(now, reply, call),
+            State::Listing(_) => self.listed(now, reply, seat),
             State::Reading { keys, next, .. } => {
                 let (keys, next) = (core::mem::take(keys), next.take());
-                Step::done(read(keys, reply).map(|found| Page { found, next }))
+                Step::done(read(keys, reply, next, self.passes_over_forbidden))
             }
         }
     }
@@ -258,12 +271,25 @@ fn listing(reply: Reply) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     Some((cursor, keys.collect::<Option<_>>()?))
 }
 
-fn read(keys: Vec<Vec<u8>>, reply: Reply) -> Result<Vec<Found>, Error> {
+fn read(
+    keys: Vec<Vec<u8>>,
+    reply: Reply,
+    next: Option<Cursor>,
+    passes_over_forbidden: bool,
+) -> Result<Page, Error> {
     let Reply::Array(replies) = reply else {
         return Err(Error::unexpected(&reply));
     };
-    let mut found = Vec::with_capacity(keys.len());
+    let (mut found, mut forbidden) = (Vec::with_capacity(keys.len()), Vec::new());
     for (key, answers) in keys.into_iter().zip(replies.chunks_exact(3)) {
+        if let Some(error) = refusal(answers) {
+            let error = error.about(&key);
+            if !passes_over_forbidden {
+                return Err(error);
+            }
+            forbidden.push((key, error));
+            continue;
+        }
         let ttl = match Pttl::understand(&answers[1])? {
             // It has gone since it was listed.
             Pttl::Absent => continue,
@@ -279,7 +305,21 @@ fn read(keys: Vec<Vec<u8>>, reply: Reply) -> Result<Vec<Found>, Error> {
         };
         found.push(Found { key, text, ttl });
     }
-    Ok(found)
+    Ok(Page {
+        found,
+        forbidden,
+        next,
+    })
+}
+
+/// The error if one of the answers about a key is that the account may not ask.
+fn refusal(answers: &[Reply]) -> Option<Error> {
+    answers.iter().find_map(|answer| match answer {
+        Reply::Error(text) => {
+            Some(Error::from_reply(text)).filter(|error| error.code() == Code::Forbidden)
+        }
+        _ => None,
+    })
 }
 
 fn word(word: &'static str) -> Argument {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::sha1::sha1;
 use crate::step::{Argument, Command};
 
-/// A file of Lua without the lines that are comments: they are for readers, not for the wire.
+/// A file of Lua without indents and the lines that are comments: they are for readers, not for the wire.
 macro_rules! code {
     ($file:literal) => {{
         const TEXT: &[u8] = include_str!($file).as_bytes();
@@ -50,11 +50,21 @@ pub enum Script {
     ClaimAbort,
     /// `key_heal.lua`
     KeyHeal,
+    /// `guarded_set.lua`
+    GuardedSet,
+    /// `guarded_delete.lua`
+    GuardedDelete,
+    /// `lock_inspect.lua`
+    LockInspect,
+    /// `lock_steal.lua`
+    LockSteal,
+    /// `lock_raise_fence.lua`
+    LockRaiseFence,
 }
 
 impl Script {
     /// Every script there is.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 20] = [
         Self::Read,
         Self::CounterAdd,
         Self::CounterDrain,
@@ -70,6 +80,11 @@ impl Script {
         Self::ClaimCommit,
         Self::ClaimAbort,
         Self::KeyHeal,
+        Self::GuardedSet,
+        Self::GuardedDelete,
+        Self::LockInspect,
+        Self::LockSteal,
+        Self::LockRaiseFence,
     ];
 
     /// The Lua text, without its comments.
@@ -89,7 +104,14 @@ impl Script {
             Self::ClaimOpen => code!("../lua/claim_open.lua"),
             Self::ClaimCommit => code!("../lua/claim_commit.lua"),
             Self::ClaimAbort => code!("../lua/claim_abort.lua"),
-            Self::KeyHeal => code!("../lua/key_heal.lua"),
+            Self::KeyHeal if cfg!(feature = "operator") => code!("../lua/key_heal.lua"),
+            Self::GuardedSet => code!("../lua/guarded_set.lua"),
+            Self::GuardedDelete => code!("../lua/guarded_delete.lua"),
+            Self::LockInspect if cfg!(feature = "operator") => code!("../lua/lock_inspect.lua"),
+            Self::LockSteal if cfg!(feature = "operator") => code!("../lua/lock_steal.lua"),
+            Self::LockRaiseFence if cfg!(feature = "nodes") => code!("../lua/lock_raise_fence.lua"),
+            // Nobody sends them without their feature.
+            Self::LockRaiseFence | Self::LockInspect | Self::LockSteal | Self::KeyHeal => "",
         }
     }
 
@@ -177,13 +199,13 @@ const fn hexadecimal(digest: [u8; 20]) -> [u8; 40] {
     text
 }
 
-/// How long a text is without the lines that are comments.
+/// How long a text is without its indents and the lines that are comments.
 const fn code_length(text: &[u8]) -> usize {
     let (mut length, mut start) = (0, 0);
     while start < text.len() {
         let end = line_end(text, start);
         if !is_comment(text, start) {
-            length += end - start;
+            length += end - indented(text, start);
         }
         start = end;
     }
@@ -196,7 +218,7 @@ const fn without_comments<const LENGTH: usize>(text: &[u8]) -> [u8; LENGTH] {
     while start < text.len() {
         let end = line_end(text, start);
         if !is_comment(text, start) {
-            let mut at = start;
+            let mut at = indented(text, start);
             while at < end {
                 code[length] = text[at];
                 length += 1;
@@ -219,11 +241,17 @@ const fn line_end(text: &[u8], start: usize) -> usize {
 
 /// Whether the line that begins at `start` has nothing but a comment.
 const fn is_comment(text: &[u8], start: usize) -> bool {
+    let at = indented(text, start);
+    at + 1 < text.len() && text[at] == b'-' && text[at + 1] == b'-'
+}
+
+/// Where the line that begins at `start` has its first letter.
+const fn indented(text: &[u8], start: usize) -> usize {
     let mut at = start;
     while at < text.len() && text[at] == b' ' {
         at += 1;
     }
-    at + 1 < text.len() && text[at] == b'-' && text[at + 1] == b'-'
+    at
 }
 
 #[cfg(test)]
@@ -249,7 +277,8 @@ mod tests {
             assert!(text.starts_with("-- "), "the header is the contract");
             let code: Vec<&str> = text
                 .lines()
-                .filter(|line| !line.trim_start().starts_with("--"))
+                .map(str::trim_start)
+                .filter(|line| !line.starts_with("--"))
                 .collect();
             let code = code.join("\n") + "\n";
             assert!(

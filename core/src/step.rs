@@ -30,10 +30,25 @@ pub enum Event {
         /// One reply a command, or why there are none.
         outcome: Outcome,
     },
+    /// Something was said about what the operation waits for. It may come for no reason.
+    Notified(Notice),
     /// Time has passed. It may come early or for no reason: operations look at `now`.
     Woke,
     /// The caller wants no more of this; the operation undoes what it did.
     Stop,
+}
+
+/// What is said about what an operation waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Notice {
+    /// It may have happened, and the next time will be told too.
+    Heard,
+    /// The same, and others want it as well, who are to have it first if they have waited longer.
+    Contended,
+    /// It may have happened, and the next time will not be told: the operation has to look by itself.
+    Deaf,
+    /// It has happened to another who waited before this one, who is told from now on.
+    Forward,
 }
 
 /// The replies to a call, one a command, or why there are none.

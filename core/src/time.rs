@@ -9,6 +9,9 @@ use crate::error::{Code, Error};
 pub struct Instant(u64);
 
 impl Instant {
+    /// The last point there is.
+    pub(crate) const LAST: Self = Self(u64::MAX);
+
     /// The point `millis` milliseconds after the clock's own beginning.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
@@ -23,6 +26,12 @@ impl Instant {
     #[must_use]
     pub const fn plus(self, millis: u64) -> Self {
         Self(self.0.saturating_add(millis))
+    }
+
+    /// The point `millis` milliseconds earlier; the clock's beginning if that is out of range.
+    #[must_use]
+    pub const fn minus(self, millis: u64) -> Self {
+        Self(self.0.saturating_sub(millis))
     }
 
     /// Milliseconds from `earlier` to this point; 0 if `earlier` is not earlier.
@@ -44,6 +53,21 @@ impl Ttl {
         match u64::try_from(millis) {
             Ok(millis @ 1..=LONGEST) => Ok(Self(millis)),
             _ => Err(refuse("ttl", "1 ms", format_args!("{millis} ms"))),
+        }
+    }
+
+    /// A TTL that is known to be one when this is compiled.
+    pub(crate) const fn known(millis: u64) -> Self {
+        assert!(1 <= millis && millis <= LONGEST, "no TTL");
+        Self(millis)
+    }
+
+    /// A TTL of `millis` milliseconds, or the shortest or longest there is.
+    pub(crate) const fn nearest(millis: u64) -> Self {
+        match millis {
+            0 => Self(1),
+            LONGEST.. => Self(LONGEST),
+            _ => Self(millis),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, shown};
 use crate::sha1::sha1;
 
 /// 16 random bytes that the caller draws for one operation: its token and its jitter come from them.
@@ -113,8 +113,9 @@ impl Label {
             return Err(Error::new(
                 Code::InvalidArgument,
                 format!(
-                    "an owner label is 1 to {} visible ASCII characters, not {text:?}",
-                    Self::LONGEST
+                    "an owner label is 1 to {} visible ASCII characters, not \"{}\"",
+                    Self::LONGEST,
+                    shown(text.as_bytes())
                 ),
             ));
         }

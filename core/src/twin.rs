@@ -101,6 +101,11 @@ pub fn run(script: Script, view: &mut dyn View, keys: &[Vec<u8>], arguments: &[V
         Script::ClaimCommit => claim::commit_twin,
         Script::ClaimAbort => claim::abort_twin,
         Script::KeyHeal => heal::heal_twin,
+        Script::GuardedSet => value::guarded_set_twin,
+        Script::GuardedDelete => value::guarded_delete_twin,
+        Script::LockInspect => lock::inspect_twin,
+        Script::LockSteal => lock::steal_twin,
+        Script::LockRaiseFence => lock::raise_fence_twin,
     };
     twin(view, keys, arguments).unwrap_or_else(|fault| Reply::Error(fault.as_str().into()))
 }

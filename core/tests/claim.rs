@@ -78,6 +78,7 @@ fn abort(world: &mut World, name: &str) -> Result<i64, Error> {
             key: key("c"),
             id: id(name),
             ttl: ttl(900_000),
+            fence: None,
         },
     )
 }

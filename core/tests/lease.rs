@@ -34,7 +34,7 @@ fn failure<T>(code: Code) -> Result<T, Error> {
     Err(Error::new(code, "as the test has it"))
 }
 
-fn is_ours(lease: &Lease, now: u64) -> Result<(), Code> {
+fn is_ours(lease: &mut Lease, now: u64) -> Result<(), Code> {
     lease
         .ensure(at(now), Wait::NONE)
         .map_err(|error| error.code())
@@ -42,7 +42,7 @@ fn is_ours(lease: &Lease, now: u64) -> Result<(), Code> {
 
 #[test]
 fn a_margin_is_looked_at_with_the_drift_taken_off() {
-    let lease = lease();
+    let mut lease = lease();
     assert_eq!(lease.remaining(at(0)), 60_000 - 602);
     let margin = |millis| Wait::from_millis_f64(millis).unwrap();
     lease.ensure(at(0), margin(59_398.0)).unwrap();
@@ -50,7 +50,7 @@ fn a_margin_is_looked_at_with_the_drift_taken_off() {
         lease.ensure(at(0), margin(59_399.0)).unwrap_err().code(),
         GONE
     );
-    assert_eq!(is_ours(&lease, 59_398), Err(GONE));
+    assert_eq!(is_ours(&mut lease, 59_398), Err(GONE));
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn what_the_server_said_is_not_unsaid_by_a_release_that_failed() {
     let mut lease = lease();
     let extending = extend(&mut lease, 60_000, 0);
     assert!(lease.extended(extending, failure(TAKEN)).is_err());
-    assert_eq!(is_ours(&lease, 0), Err(TAKEN));
+    assert_eq!(is_ours(&mut lease, 0), Err(TAKEN));
     release(&mut lease, 10);
     assert!(lease.released(failure(Code::Unavailable)).is_err());
-    assert_eq!(is_ours(&lease, 10), Err(TAKEN));
+    assert_eq!(is_ours(&mut lease, 10), Err(TAKEN));
     assert_eq!(lease.remaining(at(10)), 0);
 }
 
@@ -69,9 +69,9 @@ fn what_the_server_said_is_not_unsaid_by_a_release_that_failed() {
 fn a_release_that_was_not_sent_leaves_the_lease_as_it_was() {
     let mut lease = lease();
     release(&mut lease, 10);
-    assert_eq!(is_ours(&lease, 10), Err(GONE), "it is on its way out");
+    assert_eq!(is_ours(&mut lease, 10), Err(GONE), "it is on its way out");
     assert!(lease.released(failure(Code::Unavailable)).is_err());
-    assert_eq!(is_ours(&lease, 10), Ok(()));
+    assert_eq!(is_ours(&mut lease, 10), Ok(()));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_release_that_was_done_by_its_lost_request_is_done() {
     let mut lease = lease();
     release(&mut lease, 10);
     assert!(lease.released(failure(Code::OutcomeUnknown)).is_err());
-    assert_eq!(is_ours(&lease, 20), Err(GONE));
+    assert_eq!(is_ours(&mut lease, 20), Err(GONE));
     release(&mut lease, 20);
     assert_eq!(lease.released(failure(GONE)), Ok(()));
     assert!(lease.release(&settings(), seed(1), at(30)).is_none());
@@ -134,6 +134,37 @@ fn an_extend_that_may_have_shortened_the_lease_is_believed_to_have() {
             .is_err()
     );
     assert_eq!(refused.remaining(at(0)), 60_000 - 602);
+}
+
+#[test]
+fn a_shorter_extend_that_may_be_executed_yet_bounds_the_later_ones() {
+    let mut lease = lease();
+    let short = extend(&mut lease, 5_000, 0);
+    assert!(
+        lease
+            .extended(short, failure(Code::OutcomeUnknown))
+            .is_err()
+    );
+    let long = extend(&mut lease, 600_000, 1_000);
+    lease.extended(long, Ok(at(594_998))).unwrap();
+    assert_eq!(
+        lease.remaining(at(1_000)),
+        4_948,
+        "the server may execute the short one just after the long one"
+    );
+    let longer = extend(&mut lease, 600_000, 2_000);
+    lease.extended(longer, Ok(at(595_998))).unwrap();
+    assert_eq!(lease.remaining(at(2_000)), 4_948, "or only now");
+}
+
+#[test]
+fn a_longer_extend_that_may_be_executed_yet_takes_nothing_away() {
+    let mut lease = lease();
+    let long = extend(&mut lease, 600_000, 0);
+    assert!(lease.extended(long, failure(Code::OutcomeUnknown)).is_err());
+    let again = extend(&mut lease, 60_000, 1_000);
+    lease.extended(again, Ok(at(60_398))).unwrap();
+    assert_eq!(lease.remaining(at(1_000)), 59_398);
 }
 
 #[test]

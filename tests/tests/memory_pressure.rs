@@ -22,6 +22,11 @@ on_each_server! {
             assert_full(value.compare_and_set("old", "new", TTL));
             assert_full(lock.acquire(Duration::ZERO));
             assert_full(lock.acquire(Duration::from_secs(5)));
+            let guarded = client.guarded("value").unwrap();
+            assert_full(guarded.set("new", 7, TTL));
+            assert_full(client.guarded("new").unwrap().delete(7));
+            let held = client.lock("held", TTL).unwrap();
+            assert_full(held.steal(held.inspect().unwrap().unwrap().token, "it hangs"));
             assert_eq!(left(&server), before);
         });
     }
@@ -32,6 +37,9 @@ on_each_server! {
             assert_eq!(client.value("value").unwrap().get().unwrap(), Some(b"old".to_vec()));
             assert!(client.value("value").unwrap().touch(TTL).unwrap());
             assert_eq!(client.counter("counter", TTL).unwrap().finish().unwrap(), Some(5));
+            let guarded = client.guarded("value").unwrap();
+            assert!(guarded.delete(7).unwrap(), "what makes room is let through, with its guard");
+            assert_eq!(guarded.delete(6).unwrap_err().code(), Code::FencedOff);
         });
     }
 

@@ -30,6 +30,10 @@ enum Verb {
     Finish,
     ReplaceIfPresent,
     CompareAndSet,
+    Set,
+    Delete,
+    Inspect,
+    Steal,
 }
 
 /// What a verb does to `5` with the TTL from before, or to a lock of ours; done once, and done twice.
@@ -62,7 +66,7 @@ const TOKEN: &str = "a token";
 /// The name of the keyed add and of the claim.
 const ID: &[u8] = b"run-1";
 
-const TABLE: [Row; 15] = [
+const TABLE: [Row; 19] = [
     row(Verb::Read, true, "Some(5)", Some(("5", false))),
     row(Verb::Get, true, "Some([53])", Some(("5", false))),
     row(Verb::Touch, true, "true", Some(("5", true))),
@@ -78,6 +82,10 @@ const TABLE: [Row; 15] = [
     row(Verb::Finish, false, "Some(5)", None),
     row(Verb::ReplaceIfPresent, false, "true", Some(("6", true))),
     row(Verb::CompareAndSet, false, "true", Some(("6", true))),
+    row(Verb::Set, false, "()", Some(("6", true))),
+    row(Verb::Delete, false, "true", None),
+    row(Verb::Inspect, true, "Some([53])", Some(("5", false))),
+    row(Verb::Steal, false, "true", None),
 ];
 
 on_each_server! {
@@ -183,7 +191,7 @@ impl Way {
         match (self, verb) {
             (Self::Scripts, _) => key,
             // One that asks for nothing but what it looks at.
-            (Self::Transactions, Verb::Read | Verb::Get) => "TIME",
+            (Self::Transactions, Verb::Read | Verb::Get | Verb::Inspect) => "TIME",
             (Self::Transactions, _) => "EXEC",
         }
     }
@@ -192,7 +200,7 @@ impl Way {
     fn count(self, verb: Verb, proxy: &Proxy) -> u64 {
         let commands: &[&str] = match (self, verb) {
             (Self::Scripts, _) => &["EVALSHA", "EVAL"],
-            (Self::Transactions, Verb::Read | Verb::Get) => &["TIME"],
+            (Self::Transactions, Verb::Read | Verb::Get | Verb::Inspect) => &["TIME"],
             (Self::Transactions, _) => &["EXEC"],
         };
         let requests = proxy.stats().requests;
@@ -291,6 +299,7 @@ async fn all_refused<F: Face>(server: &Server) {
 enum On<F: Face> {
     Counter(F::Counter),
     Value(F::Value),
+    Guarded(F::Guarded),
     Lock(F::Lock),
     Lease(F::Lease),
 }
@@ -340,9 +349,13 @@ async fn on<F: Face>(client: &F, server: &Server, verb: Verb, key: &str) -> On<F
         Verb::Get | Verb::Touch | Verb::ReplaceIfPresent | Verb::CompareAndSet => {
             On::Value(client.value(key).unwrap())
         }
-        Verb::Acquire => On::Lock(client.lock(key, TTL).unwrap()),
+        Verb::Set | Verb::Delete => On::Guarded(client.guarded(key).unwrap()),
+        // What is there is a token of another library to it.
+        Verb::Inspect | Verb::Steal | Verb::Acquire => {
+            On::Lock(client.lock(key, TTL, false).unwrap())
+        }
         Verb::Extend | Verb::Release => {
-            let lock = client.lock(key, BEFORE).unwrap();
+            let lock = client.lock(key, BEFORE, false).unwrap();
             On::Lease(F::acquire(&lock, Duration::ZERO).await.unwrap())
         }
     }
@@ -371,6 +384,14 @@ impl<F: Face> Prepared<F> {
             (Verb::CompareAndSet, On::Value(value)) => {
                 F::compare_and_set(value, b"5", b"6", TTL).await.map(shown)
             }
+            (Verb::Set, On::Guarded(guarded)) => F::set(guarded, b"6", 7, TTL).await.map(shown),
+            (Verb::Delete, On::Guarded(guarded)) => F::delete(guarded, 7).await.map(shown),
+            (Verb::Inspect, On::Lock(lock)) => F::inspect(lock)
+                .await
+                .map(|holder| shown(holder.map(|holder| holder.token))),
+            (Verb::Steal, On::Lock(lock)) => F::steal(lock, b"5", "it hangs")
+                .await
+                .map(|stolen| shown(stolen.is_some())),
             (Verb::Acquire, On::Lock(lock)) => F::acquire(lock, Duration::ZERO)
                 .await
                 .map(|_lease| shown(())),

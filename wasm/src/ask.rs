@@ -19,9 +19,11 @@ use crate::stop::Stop;
 use crate::task::{Answer, StartedTask, Verb};
 
 /// An operation that nobody stops.
-pub(crate) struct Ask {
-    start: Box<Start>,
-    show: Box<Show>,
+pub(crate) enum Ask {
+    /// A request of one script, whose answer is shown as it stands.
+    Request(Verb),
+    /// Another operation, or another way to show what it ends with.
+    Own { start: Box<Start>, show: Box<Show> },
 }
 
 type Start = dyn FnOnce(&Settings, Seed, Instant) -> Result<StartedTask, Error>;
@@ -32,26 +34,18 @@ impl Ask {
         start: impl FnOnce(&Settings, Seed, Instant) -> Result<StartedTask, Error> + 'static,
         show: impl FnOnce(&Rc<Shared>, Answer) -> JsValue + 'static,
     ) -> Self {
-        Self {
+        Self::Own {
             start: Box::new(start),
             show: Box::new(show),
         }
     }
 
-    /// A request of one script, whose answer is shown as it stands.
-    pub(crate) fn request(request: impl Into<Verb>) -> Self {
-        Self::showing(request.into(), |_, answer| answer.show())
-    }
-
-    /// A request of one script, and what is made of its answer.
-    pub(crate) fn showing(
-        request: Verb,
-        show: impl FnOnce(&Rc<Shared>, Answer) -> JsValue + 'static,
-    ) -> Self {
-        let start = move |settings: &Settings, seed, now| {
-            Ok(Single::start(request, settings, seed, now).into())
-        };
-        Self::new(start, show)
+    fn start(self, shared: &Shared) -> Result<(StartedTask, Option<Box<Show>>), Error> {
+        let (settings, seed, now) = shared.at_start();
+        match self {
+            Self::Request(verb) => Ok((Single::start(verb, settings, seed, now).into(), None)),
+            Self::Own { start, show } => Ok((start(settings, seed, now)?, Some(show))),
+        }
     }
 }
 
@@ -59,25 +53,31 @@ impl Shared {
     /// Runs an operation; what cannot even be asked for, or asked of a client that is closed, rejects the promise.
     pub(crate) fn ask(self: &Rc<Self>, key: Option<&Key>, ask: Result<Ask, Error>) -> Promise {
         let (shared, key) = (Rc::clone(self), key.cloned());
-        promise(async move {
+        let asking = Box::pin(async move {
             let key = key.as_ref().map(Key::as_bytes);
             let _turn = shared.enter(key)?;
-            let failure = |error: Error| {
+            let answer = match ask.and_then(|ask| ask.start(&shared)) {
+                Ok((task, show)) => {
+                    let answer = shared.run(task, &Stop::default(), &mut |_| ()).await;
+                    answer.map(|answer| (answer, show))
+                }
+                Err(error) => Err(error),
+            };
+            let (answer, show) = answer.map_err(|error| {
                 let error = match key {
                     Some(key) if error.key().is_none() => error.about(key),
                     _ => error,
                 };
                 shared.link.failure(&error)
-            };
-            let Ask { start, show } = ask.map_err(failure)?;
-            let (settings, seed, now) = shared.at_start();
-            let started = start(settings, seed, now).map_err(failure)?;
-            let answer = shared.run(started, &Stop::default(), &mut |_| ()).await;
-            let answer = answer.map_err(failure)?;
+            })?;
             if answer.is_healed() {
                 shared.count_healed();
             }
-            Ok(show(&shared, answer))
-        })
+            Ok(match show {
+                Some(show) => show(&shared, answer),
+                None => answer.show(),
+            })
+        });
+        promise(&self.link.host, asking)
     }
 }

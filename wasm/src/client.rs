@@ -7,9 +7,10 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
 use js_sys::Promise;
-use tallylock_core::drive::{Clock, drive};
+use tallylock_core::drive::{Clock, drive, nothing_to_tell};
 use tallylock_core::error::{Code, Error};
 use tallylock_core::key::Key;
+use tallylock_core::lock::Keeping;
 use tallylock_core::settings::Settings;
 use tallylock_core::step::Undelivered;
 use tallylock_core::time::Instant;
@@ -20,11 +21,12 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use crate::counter::Counter;
 use crate::duration;
 use crate::executor::promise;
+use crate::held::Held;
 use crate::host::Host;
 use crate::link::Link;
 use crate::lock::Lock;
 use crate::reply;
-use crate::slots::Number;
+use crate::slots::{Number, Slots};
 use crate::stop::{Stop, Wish};
 use crate::task::{Answer, StartedTask, Task};
 use crate::value::Value;
@@ -57,7 +59,7 @@ impl Client {
     /// Connects. Rejects with `forbidden`, `unavailable` or `timeout`.
     pub fn open(&self) -> Promise {
         let shared = Rc::clone(&self.shared);
-        promise(async move {
+        let opening = Box::pin(async move {
             let _turn = shared.enter(None)?;
             let link = &shared.link;
             let deadline = link.now().plus(shared.timeout());
@@ -76,7 +78,8 @@ impl Client {
                 None => Error::new(Code::Timeout, "no connection by the deadline"),
             };
             Err(link.failure(&error))
-        })
+        });
+        promise(&self.shared.link.host, opening)
     }
 
     /// A counter; `invalid_argument` for a key or a TTL that cannot be.
@@ -96,14 +99,30 @@ impl Client {
         self.make(|shared| Ok(Value::new(shared, Key::new(key)?)))
     }
 
-    /// A lock; `invalid_argument` for a key or a TTL that cannot be.
-    pub fn lock(&self, key: Vec<u8>, ttl_ms: f64) -> Result<Lock, JsValue> {
+    /// A lock, renewed so often, or never, or after a third of its TTL, and no longer than so; `invalid_argument` for a key or
+    /// a time that cannot be.
+    pub fn lock(
+        &self,
+        key: Vec<u8>,
+        ttl_ms: f64,
+        is_renewed: bool,
+        renew_every_ms: Option<f64>,
+        max_hold_ms: Option<f64>,
+    ) -> Result<Lock, JsValue> {
         self.make(|shared| {
-            Ok(Lock::new(
-                shared,
-                Key::new(key)?,
-                duration::lease_ttl(ttl_ms)?,
-            ))
+            let key = Key::new(key)?;
+            let ttl = duration::lease_ttl(ttl_ms)?;
+            let mut keeping = Keeping::default();
+            if let Some(ms) = renew_every_ms {
+                keeping = keeping.every(duration::least_one("renewEveryMs", ms)?, ttl)?;
+            }
+            if let Some(ms) = max_hold_ms {
+                keeping = keeping.at_most(duration::least_one("maxHoldMs", ms)?);
+            }
+            if !is_renewed {
+                keeping = keeping.never();
+            }
+            Ok(Lock::new(shared, key, ttl, keeping))
         })
     }
 
@@ -122,9 +141,9 @@ impl Client {
             .failure(&key.map_or(error.clone(), |key| error.about(&key)))
     }
 
-    /// Takes in the replies to a call, one a command.
-    pub fn answered(&self, call: Number, replies: &JsValue) {
-        self.shared.link.calls.put(call, reply::outcome(replies));
+    /// Takes in the replies to a call, one a command, in RESP.
+    pub fn answered(&self, call: Number, replies: &[u8]) {
+        self.shared.link.calls.put(call, reply::decode(replies));
     }
 
     /// Takes in that a call has no replies: `sent` is `no`, `maybe` or `refused`.
@@ -144,6 +163,18 @@ impl Client {
         self.shared.link.timers.ran_out(timer);
     }
 
+    /// Takes in that it is time to look at a lease.
+    pub fn due(&self, lease: Number) {
+        if let Some(held) = self.shared.leases.look(lease) {
+            held.look();
+        }
+    }
+
+    /// Takes in that nobody has a lease any more.
+    pub fn forget(&self, lease: Number) {
+        self.shared.leases.close(lease);
+    }
+
     /// Refuses further calls, stops acquires that wait, and resolves once nothing is under way any more.
     pub fn close(&self) -> Promise {
         let shared = Rc::clone(&self.shared);
@@ -153,7 +184,7 @@ impl Client {
                 stop.fire(Wish::Closed);
             }
         }
-        promise(async move {
+        let closing = Box::pin(async move {
             poll_fn(|context| {
                 if shared.running.get() == 0 {
                     return Poll::Ready(());
@@ -163,7 +194,8 @@ impl Client {
             })
             .await;
             Ok(JsValue::UNDEFINED)
-        })
+        });
+        promise(&self.shared.link.host, closing)
     }
 }
 
@@ -184,6 +216,7 @@ impl Client {
                 running: Cell::new(0),
                 closing: RefCell::default(),
                 stops: RefCell::default(),
+                leases: Slots::default(),
             }),
         }
     }
@@ -219,6 +252,8 @@ pub(crate) struct Shared {
     closing: RefCell<Vec<Waker>>,
     /// The acquires that a close has to stop.
     stops: RefCell<Vec<Weak<Stop>>>,
+    /// The leases that JavaScript has, but for those that were released.
+    pub(crate) leases: Slots<Rc<Held>>,
 }
 
 impl Shared {
@@ -228,6 +263,10 @@ impl Shared {
 
     pub(crate) fn now(&self) -> Instant {
         (&self.link).now()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get()
     }
 
     /// Enters an operation, unless the client is closed.
@@ -251,9 +290,9 @@ impl Shared {
         stops.push(Rc::downgrade(stop));
     }
 
-    /// What an operation is started with.
+    /// What an operation is started with; an acquire needs a [secret](Link::secret).
     pub(crate) fn at_start(&self) -> (&Settings, Seed, Instant) {
-        (&self.settings, self.link.seed(), self.now())
+        (&self.settings, self.link.jitter(), self.now())
     }
 
     /// Drives a task to its end, and shows it to `observe` after every step.
@@ -269,6 +308,7 @@ impl Shared {
             self.link.lane(),
             &self.link,
             stop.fired(),
+            nothing_to_tell,
             observe,
         )
         .await

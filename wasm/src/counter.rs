@@ -99,12 +99,13 @@ impl Counter {
     }
 
     /// Ends a claim as not billed; resolves with the amount that the counter got back.
-    pub fn abort(&self, id: Vec<u8>) -> Promise {
+    pub fn abort(&self, id: Vec<u8>, fence: Option<u64>) -> Promise {
         self.ask(|key| {
             Ok(Abort {
                 key,
                 id: Id::new(id)?,
                 ttl: self.ttl,
+                fence,
             })
         })
     }
@@ -129,7 +130,7 @@ impl Counter {
     }
 
     fn ask<R: Into<Verb>>(&self, make: impl FnOnce(Key) -> Result<R, Error>) -> Promise {
-        let ask = make(self.key.clone()).map(Ask::request);
+        let ask = make(self.key.clone()).map(|request| Ask::Request(request.into()));
         self.shared.ask(Some(&self.key), ask)
     }
 }

@@ -6,7 +6,12 @@ use tallylock_core::lock::LeaseTtl;
 use tallylock_core::time::{LONGEST, Ttl, Wait};
 
 pub(crate) fn ttl(ms: f64) -> Result<Ttl, Error> {
-    Ttl::from_millis(whole("ttl", ms, 1)?)
+    least_one("ttl", ms)
+}
+
+/// A time of at least a millisecond.
+pub(crate) fn least_one(what: &str, ms: f64) -> Result<Ttl, Error> {
+    Ttl::from_millis(whole(what, ms, 1)?)
 }
 
 pub(crate) fn lease_ttl(ms: f64) -> Result<LeaseTtl, Error> {

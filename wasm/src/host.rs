@@ -1,9 +1,9 @@
 //! What JavaScript gives to a client: a transport, a clock, randomness, and the class of its errors.
 
-use js_sys::Uint8Array;
+use js_sys::Promise;
 use tallylock_core::error::{Error, Reason};
+use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen::{JsCast, JsValue};
 
 use crate::slots::Number;
 
@@ -13,13 +13,21 @@ const TYPES: &str = r#"
 export interface Host {
   /** Milliseconds on a monotonic clock. */
   now(): number;
-  /** Sixteen random bytes of a cryptographic source. */
-  random(): Uint8Array;
+  /** Fills the bytes from a cryptographic source of randomness. */
+  random(bytes: Uint8Array): void;
+  /** A promise, to be settled by its number; to settle it again is nothing. */
+  promise(number: number): Promise<unknown>;
+  resolve(number: number, value: unknown): void;
+  reject(number: number, error: unknown): void;
   /** Calls `client.woke(timer)` at this moment of `now()`, in a later turn. */
   setTimer(timer: number, at: number): void;
   /** Forgets a timer. */
   clearTimer(timer: number): void;
-  /** Connects, and answers with `client.answered(call, [])` or `client.undelivered(call, ...)`. */
+  /** Calls `client.due(lease)` at this moment of `now()`, in a later turn, instead of when it was to be called before. */
+  watch(lease: number, at: number): void;
+  /** Forgets when to call for a lease; and the lease itself, if it is gone. */
+  unwatch(lease: number, isGone: boolean): void;
+  /** Connects, and answers with `client.answered(call, nothing)` or `client.undelivered(call, ...)`. */
   open(call: number): void;
   /**
    * Sends that many commands in one write, and answers with `client.answered` or `client.undelivered`. The commands are
@@ -43,13 +51,28 @@ extern "C" {
     pub(crate) fn now(this: &Host) -> f64;
 
     #[wasm_bindgen(method)]
-    pub(crate) fn random(this: &Host) -> Uint8Array;
+    pub(crate) fn random(this: &Host, bytes: &mut [u8]);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn promise(this: &Host, number: Number) -> Promise;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn resolve(this: &Host, number: Number, value: &JsValue);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn reject(this: &Host, number: Number, error: &JsValue);
 
     #[wasm_bindgen(method, js_name = setTimer)]
     pub(crate) fn set_timer(this: &Host, timer: Number, at: f64);
 
     #[wasm_bindgen(method, js_name = clearTimer)]
     pub(crate) fn clear_timer(this: &Host, timer: Number);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn watch(this: &Host, lease: Number, at: f64);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn unwatch(this: &Host, lease: Number, is_gone: bool);
 
     #[wasm_bindgen(method)]
     pub(crate) fn open(this: &Host, call: Number);
@@ -82,10 +105,5 @@ impl Host {
             error.applied().as_str(),
             &error.to_string(),
         )
-    }
-
-    /// Another reference to the same object.
-    pub(crate) fn again(&self) -> Self {
-        JsValue::from(self).unchecked_into()
     }
 }

@@ -1,153 +1,212 @@
-//! A lease: the right to a lock for a limited time.
+//! The verbs of a lease: the right to a lock for a limited time.
+//!
+//! JavaScript has its number and the lock's handle. An object of its own for each lease, with somebody who watches when it is
+//! forgotten, would cost more than all else in an acquire and a release.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use js_sys::Promise;
-use tallylock_core::error::{Code, Error};
-use tallylock_core::lock::{self, Grant, LeaseTtl, Lock};
+use js_sys::{Function, Promise};
+use tallylock_core::error::{Code, Error, Reason};
+use tallylock_core::lock::{LeaseTtl, Renewal};
+use tallylock_core::time::{Instant, Wait};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::client::{Shared, Turn};
 use crate::duration;
 use crate::executor::{promise, spawn};
+use crate::held::Held;
+use crate::lock::Lock;
+use crate::slots::Number;
 use crate::stop::Stop;
 use crate::task::{Answer, StartedTask};
 
-/// A lease of a lock.
 #[wasm_bindgen]
-pub struct Lease {
-    held: Rc<Held>,
-}
-
-/// What the core knows of a lease; it is borrowed between awaits only, so that calls may overlap.
-struct Held {
-    shared: Rc<Shared>,
-    lease: RefCell<lock::Lease>,
-}
-
-#[wasm_bindgen]
-impl Lease {
-    /// The fencing token.
-    #[wasm_bindgen(getter)]
-    pub fn fence(&self) -> u64 {
-        self.held.lease.borrow().fence()
+impl Lock {
+    /// The fencing token of a lease.
+    pub fn fence(&self, lease: Number) -> u64 {
+        self.held(lease).map_or(0, |held| held.fence)
     }
 
     /// How long it is still ours by our own clock, in milliseconds; 0 once it is not.
     #[wasm_bindgen(js_name = remainingMs)]
-    pub fn remaining_ms(&self) -> f64 {
-        let Held { shared, lease } = &*self.held;
-        lease.borrow().remaining(shared.now()) as f64
+    pub fn remaining_ms(&self, lease: Number) -> f64 {
+        let remaining = self
+            .held(lease)
+            .map(|held| held.with(|renewal, now| renewal.lease().remaining(now)));
+        remaining.unwrap_or_default() as f64
     }
 
     /// Throws `lost` if less than so many milliseconds are left by our own clock.
-    pub fn ensure(&self, margin_ms: f64) -> Result<(), JsValue> {
-        let Held { shared, lease } = &*self.held;
-        duration::time("margin", margin_ms)
-            .and_then(|margin| lease.borrow().ensure(shared.now(), margin))
-            .map_err(|error| self.held.failure(error))
+    pub fn ensure(&self, lease: Number, margin_ms: f64) -> Result<(), JsValue> {
+        let ensured = duration::time("margin", margin_ms).and_then(|margin| {
+            let held = self.held(lease).ok_or_else(|| self.let_go())?;
+            held.with(|renewal, now| renewal.lease().ensure(now, margin))
+        });
+        ensured.map_err(|error| self.failure(error))
     }
 
-    /// Gives it a TTL from now, the lock's own if none is said.
-    pub fn extend(&self, ttl_ms: Option<f64>) -> Promise {
-        let held = Rc::clone(&self.held);
-        promise(async move {
-            let _turn = held.enter()?;
-            let done = match held.ttl(ttl_ms) {
-                Ok(ttl) => held.extend(ttl).await,
-                Err(error) => Err(error),
-            };
-            done.map(|()| JsValue::UNDEFINED)
-                .map_err(|error| held.failure(error))
-        })
-    }
-
-    /// Deletes the lock if it is still ours. Once it has succeeded, a further release does nothing.
-    pub fn release(&self) -> Promise {
-        let held = Rc::clone(&self.held);
-        promise(async move {
-            let _turn = held.enter()?;
-            let done = held.release().await;
-            done.map(|()| JsValue::UNDEFINED)
-                .map_err(|error| held.failure(error))
-        })
-    }
-
-    /// Releases it for a caller who had cancelled the acquire when it was granted, and gives the error for that caller.
-    pub fn cancelled(&self) -> JsValue {
-        self.abandon();
-        self.held
-            .failure(Error::new(Code::Cancelled, "the acquire was cancelled"))
-    }
-}
-
-impl Lease {
-    pub(crate) fn new(shared: Rc<Shared>, lock: Lock, grant: Grant) -> Self {
-        let lease = RefCell::new(lock::Lease::new(lock, grant));
-        Self {
-            held: Rc::new(Held { shared, lease }),
+    /// Has a function called with the error when it is lost, at once if it is lost already. What it refers to is not forgotten
+    /// as long as the lease is not.
+    #[wasm_bindgen(js_name = onLost)]
+    pub fn on_lost(&self, lease: Number, callback: Function) {
+        if let Some(held) = self.held(lease) {
+            held.on_lost(callback);
         }
     }
 
-    /// Releases it, although nobody waits for that. If it fails, the TTL ends the lock, and nobody is left to be told.
-    pub(crate) fn abandon(&self) {
-        let held = Rc::clone(&self.held);
-        spawn(async move {
-            let _turn = held.shared.begin();
-            let _ = held.release().await;
+    /// Asks the server whether it is ours for at least so many milliseconds.
+    pub fn verify(&self, lease: Number, margin_ms: f64) -> Promise {
+        self.ask(lease, duration::time("margin", margin_ms).map(Wish::Verify))
+    }
+
+    /// Gives it a TTL from now, the lock's own if none is said.
+    pub fn extend(&self, lease: Number, ttl_ms: Option<f64>) -> Promise {
+        let ttl = match ttl_ms {
+            Some(ms) => duration::lease_ttl(ms),
+            None => Ok(self.spec.lock.ttl()),
+        };
+        self.ask(lease, ttl.map(Wish::Extend))
+    }
+
+    /// Gives it away; resolves with the text by which it is adopted.
+    pub fn transfer(&self, lease: Number) -> Promise {
+        self.ask(lease, Ok(Wish::Transfer))
+    }
+
+    /// Deletes the lock if it is still ours. Once it has succeeded, a further release does nothing.
+    pub fn release(&self, lease: Number) -> Promise {
+        self.ask(lease, Ok(Wish::Release))
+    }
+
+    /// Releases it for a caller who had cancelled the acquire when it was granted, and gives the error for that caller.
+    pub fn cancelled(&self, lease: Number) -> JsValue {
+        if let Some(held) = self.held(lease) {
+            held.abandon();
+            held.forget();
+        }
+        self.failure(Error::new(Code::Cancelled, "the acquire was cancelled"))
+    }
+}
+
+/// What the holder may wish that the server has to do with.
+enum Wish {
+    Verify(Wait),
+    Extend(LeaseTtl),
+    Transfer,
+    Release,
+}
+
+impl Lock {
+    fn held(&self, lease: Number) -> Option<Rc<Held>> {
+        self.spec.shared.leases.look(lease)
+    }
+
+    fn ask(&self, lease: Number, wish: Result<Wish, Error>) -> Promise {
+        let (lock, held) = (self.clone(), self.held(lease));
+        let asking = Box::pin(async move {
+            let _turn = lock.spec.shared.enter(Some(lock.key()))?;
+            let done = match (wish, held) {
+                (Err(error), _) => Err(error),
+                (Ok(Wish::Release), None) => Ok(JsValue::UNDEFINED),
+                (Ok(_), None) => Err(lock.let_go()),
+                (Ok(Wish::Verify(margin)), Some(held)) => held.verify(margin).await,
+                (Ok(Wish::Extend(ttl)), Some(held)) => held.extend(ttl).await,
+                (Ok(Wish::Transfer), Some(held)) => held.transfer().await,
+                (Ok(Wish::Release), Some(held)) => held.release().await,
+            };
+            done.map_err(|error| lock.failure(error))
         });
+        promise(&self.spec.shared.link.host, asking)
+    }
+
+    fn let_go(&self) -> Error {
+        let detail = "it was released, or transferred";
+        self.spec.lock.lost(Reason::Expired, detail)
+    }
+
+    fn failure(&self, error: Error) -> JsValue {
+        self.spec.shared.link.failure(&error.about(self.key()))
+    }
+
+    fn key(&self) -> &[u8] {
+        self.spec.lock.key().as_bytes()
     }
 }
 
 impl Held {
-    /// Enters a call of the holder's, unless the client is closed.
-    fn enter(&self) -> Result<Turn<'_>, JsValue> {
-        let lease = self.lease.borrow();
-        self.shared.enter(Some(lease.lock().key().as_bytes()))
+    async fn verify(&self, margin: Wait) -> Result<JsValue, Error> {
+        let (settings, seed, _) = self.shared.at_start();
+        let started = self.with(|renewal, now| renewal.lease().verify(settings, seed, now))?;
+        let result = self.run(started.into()).await;
+        self.with(|renewal, now| renewal.lease().verified(result, now, margin))?;
+        Ok(JsValue::UNDEFINED)
     }
 
-    fn ttl(&self, ms: Option<f64>) -> Result<LeaseTtl, Error> {
-        match ms {
-            Some(ms) => duration::lease_ttl(ms),
-            None => Ok(self.lease.borrow().lock().ttl()),
+    async fn extend(self: &Rc<Self>, ttl: LeaseTtl) -> Result<JsValue, Error> {
+        let (settings, seed, _) = self.shared.at_start();
+        let (started, extending) =
+            self.with(|renewal, now| renewal.lease().extend(ttl, settings, seed, now))?;
+        // It may be over sooner than it was to be looked at.
+        self.look_in_time();
+        let result = self.run(started.into()).await;
+        let ended = self.with(|renewal, _| renewal.lease().extended(extending, result));
+        self.look_in_time();
+        ended.map(|()| JsValue::UNDEFINED)
+    }
+
+    async fn transfer(self: &Rc<Self>) -> Result<JsValue, Error> {
+        let transferred = self.with(Renewal::transfer)?;
+        self.settled().await;
+        self.forget();
+        Ok(transferred.text().into())
+    }
+
+    async fn release(self: &Rc<Self>) -> Result<JsValue, Error> {
+        if let Some(lost) = self.lost() {
+            // Its key may be there yet.
+            self.abandon();
+            return Err(lost);
         }
+        self.let_go().await?;
+        Ok(JsValue::UNDEFINED)
     }
 
-    async fn extend(&self, ttl: LeaseTtl) -> Result<(), Error> {
-        let (settings, seed, now) = self.shared.at_start();
-        let (started, extending) = self.lease.borrow_mut().extend(ttl, settings, seed, now)?;
-        let result = match self.run(started.into()).await {
-            Ok(Answer::ValidUntil(until)) => Ok(until),
-            Err(error) => Err(error),
-            // An extend ends with no other answer.
-            Ok(_) => return Ok(()),
-        };
-        self.lease.borrow_mut().extended(extending, result)
+    /// Releases it, although nobody waits for that. If it fails, the TTL ends the lock, and nobody is left to be told.
+    pub(crate) fn abandon(self: &Rc<Self>) {
+        let held = Rc::clone(self);
+        spawn(Box::pin(async move {
+            let _turn = held.shared.begin();
+            let _ = held.let_go().await;
+            Ok(JsValue::UNDEFINED)
+        }));
     }
 
-    async fn release(&self) -> Result<(), Error> {
-        let (settings, seed, now) = self.shared.at_start();
-        let Some(started) = self.lease.borrow_mut().release(settings, seed, now) else {
+    async fn let_go(self: &Rc<Self>) -> Result<(), Error> {
+        if !self.with(Renewal::leave) {
             return Ok(());
-        };
+        }
+        self.settled().await;
+        let (settings, seed, _) = self.shared.at_start();
+        let started = self.with(|renewal, now| renewal.release(settings, seed, now));
         let result = self.run(started.into()).await.map(|_| ());
-        self.lease.borrow_mut().released(result)
+        let released = self.with(|renewal, _| renewal.lease().released(result));
+        match released {
+            Ok(()) => self.forget(),
+            // It can be asked for again.
+            Err(_) => self.look_in_time(),
+        }
+        released
     }
 
-    async fn run(&self, started: StartedTask) -> Result<Answer, Error> {
-        self.shared
+    /// Runs an operation that ends with until when the lease is ours, or with nothing.
+    async fn run(&self, started: StartedTask) -> Result<Instant, Error> {
+        let answer = self
+            .shared
             .run(started, &Stop::default(), &mut |_| ())
-            .await
-    }
-
-    fn failure(&self, error: Error) -> JsValue {
-        let error = if error.key().is_some() {
-            error
-        } else {
-            error.about(self.lease.borrow().lock().key().as_bytes())
-        };
-        self.shared.link.failure(&error)
+            .await;
+        answer.map(|answer| match answer {
+            Answer::ValidUntil(until) => until,
+            _ => Instant::from_millis(0),
+        })
     }
 }

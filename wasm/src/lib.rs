@@ -15,12 +15,15 @@
     clippy::needless_pass_by_value
 )]
 
+#[cfg(target_arch = "wasm32")]
+mod allocator;
 mod ask;
 mod batch;
 mod client;
 mod counter;
 mod duration;
 mod executor;
+mod held;
 pub mod host;
 mod lease;
 mod link;
@@ -36,7 +39,6 @@ mod value;
 
 pub use client::{Client, refuse_options};
 pub use counter::Counter;
-pub use lease::Lease;
 pub use lock::{Acquiring, Lock};
 #[cfg(feature = "memory")]
 pub use memory::MemoryFace;

@@ -1,16 +1,18 @@
 //! The way from an operation to the outside: where its calls go and whose clock it goes by.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use tallylock_core::drive::{Clock, Transport};
 use tallylock_core::error::Error;
+use tallylock_core::lock::Keeping;
 use tallylock_core::step::{Call, Lane as On, Outcome, Undelivered};
 use tallylock_core::time::Instant;
 use tallylock_core::token::Seed;
 use tallylock_core::transaction;
 use wasm_bindgen::JsValue;
 
+use crate::held::Held;
 use crate::host::Host;
 #[cfg(feature = "memory")]
 use crate::memory::Server;
@@ -19,25 +21,33 @@ use crate::slots::{Number, Slots};
 
 /// What a client's operations share of the outside.
 pub(crate) struct Link {
-    host: Host,
+    pub(crate) host: Rc<Host>,
     pub(crate) calls: Slots<Outcome>,
     pub(crate) timers: Rc<Timers>,
     operations: Cell<u32>,
+    drawn: RefCell<Drawn>,
     #[cfg(feature = "memory")]
     pub(crate) memory: Option<Rc<Server>>,
 }
 
 impl Link {
     pub(crate) fn new(host: Host) -> Self {
+        let host = Rc::new(host);
         let timers = Rc::new(Timers {
-            host: host.again(),
+            host: Rc::clone(&host),
             slots: Slots::default(),
         });
+        let mut drawn = Drawn {
+            bytes: [0; DRAWN_AT_ONCE],
+            used: 0,
+        };
+        drawn.refill(&host);
         Self {
             host,
             calls: Slots::default(),
             timers,
             operations: Cell::new(0),
+            drawn: RefCell::new(drawn),
             #[cfg(feature = "memory")]
             memory: None,
         }
@@ -52,24 +62,31 @@ impl Link {
         }
     }
 
-    #[cfg(feature = "memory")]
-    pub(crate) fn host(&self) -> Host {
-        self.host.again()
-    }
-
     pub(crate) fn failure(&self, error: &Error) -> JsValue {
         self.host.failure(error)
     }
 
-    /// Sixteen bytes drawn for one operation.
-    pub(crate) fn seed(&self) -> Seed {
-        let mut bytes = [0; 16];
-        let drawn = self.host.random();
-        // A host that gives fewer would otherwise end the instance by a panic.
-        if drawn.length() == 16 {
-            drawn.copy_to(&mut bytes);
+    /// Sixteen bytes drawn for one operation, to make a token of.
+    pub(crate) fn secret(&self) -> Seed {
+        let mut drawn = self.drawn.borrow_mut();
+        if drawn.used == DRAWN_AT_ONCE {
+            drawn.refill(&self.host);
         }
-        Seed::new(bytes)
+        let mut seed = [0; SEED];
+        let from = drawn.used;
+        seed.copy_from_slice(&drawn.bytes[from..from + SEED]);
+        drawn.used += SEED;
+        Seed::new(seed)
+    }
+
+    /// Sixteen bytes for the pauses of one operation. They have to be other ones in each process and for each operation, and
+    /// no secret.
+    pub(crate) fn jitter(&self) -> Seed {
+        let mut seed = [0; SEED];
+        let (number, common) = seed.split_at_mut(4);
+        number.copy_from_slice(&self.operations.get().to_le_bytes());
+        common.copy_from_slice(&self.drawn.borrow().bytes[4..SEED]);
+        Seed::new(seed)
     }
 
     /// Connects, as far as the transport does so ahead of the first call.
@@ -77,6 +94,33 @@ impl Link {
         let call = self.calls.open();
         self.host.open(call);
         self.calls.wait(call, |_| ()).await
+    }
+
+    /// How leases are kept. What a test lets pass in memory is what the process would have slept: none is renewed in it.
+    pub(crate) fn keeping(&self, wanted: Keeping) -> Keeping {
+        #[cfg(feature = "memory")]
+        if self.memory.is_some() {
+            return wanted.never();
+        }
+        wanted
+    }
+
+    /// Has a lease looked at in time.
+    pub(crate) fn watch(&self, held: &Rc<Held>, at: Instant) {
+        #[cfg(feature = "memory")]
+        if let Some(memory) = &self.memory {
+            return memory.watch(held, at);
+        }
+        self.host.watch(held.number, at.as_millis() as f64);
+    }
+
+    /// Has a lease looked at no more; and whether there is nothing left of it.
+    pub(crate) fn unwatch(&self, held: &Held, is_gone: bool) {
+        #[cfg(feature = "memory")]
+        if let Some(memory) = &self.memory {
+            memory.unwatch(held);
+        }
+        self.host.unwatch(held.number, is_gone);
     }
 
     /// A lane for one operation.
@@ -90,9 +134,25 @@ impl Link {
     }
 }
 
+const SEED: usize = 16;
+const DRAWN_AT_ONCE: usize = 128 * SEED;
+
+/// Random bytes, many at once: the first go into what need not be secret, the others are used one after the other.
+struct Drawn {
+    bytes: [u8; DRAWN_AT_ONCE],
+    used: usize,
+}
+
+impl Drawn {
+    fn refill(&mut self, host: &Host) {
+        host.random(&mut self.bytes);
+        self.used = SEED;
+    }
+}
+
 /// The host's timers.
 pub(crate) struct Timers {
-    host: Host,
+    host: Rc<Host>,
     slots: Slots<()>,
 }
 

@@ -1,76 +1,132 @@
 //! A lock's handle, and the taking of it.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
 
 use js_sys::Promise;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::key::Key;
-use tallylock_core::lock::{self, Acquire, LeaseTtl};
+use tallylock_core::lock::{self, Acquire, Grant, Keeping, LeaseTtl, Transferred, already_held};
 use tallylock_core::time::Wait;
+use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::ask::Ask;
 use crate::client::{Shared, closed};
 use crate::duration;
-use crate::executor::{Settle, spawn};
-use crate::lease::Lease;
+use crate::executor::{Outcome, Settle, spawn};
+use crate::held::Held;
 use crate::stop::{Stop, Wish};
 use crate::task::{Answer, Task};
 
-/// A lock by its key.
+/// A lock by its key. It is for one holder at a time.
 #[wasm_bindgen]
+#[derive(Clone)]
 pub struct Lock {
-    shared: Rc<Shared>,
-    lock: lock::Lock,
+    pub(crate) spec: Rc<Spec>,
+}
+
+/// How a lock is taken, and what was taken last.
+pub(crate) struct Spec {
+    pub(crate) shared: Rc<Shared>,
+    pub(crate) lock: lock::Lock,
+    keeping: Keeping,
+    held: RefCell<Weak<Held>>,
 }
 
 #[wasm_bindgen]
 impl Lock {
-    /// Takes the lock, waiting for it at the longest as long as is said; resolves with a lease.
+    /// Takes the lock, waiting for it at the longest as long as is said; resolves with the number of a lease.
     pub fn acquire(&self, wait_ms: Option<f64>) -> Promise {
         self.acquiring(wait_ms).start()
     }
 
-    /// The same for a caller who may stop it.
+    /// The same as acquire for a caller who may stop it.
     pub fn acquiring(&self, wait_ms: Option<f64>) -> Acquiring {
         Acquiring {
-            shared: Rc::clone(&self.shared),
-            lock: self.lock.clone(),
+            spec: Rc::clone(&self.spec),
             wait_ms,
             stop: Rc::default(),
         }
     }
+
+    /// Takes over the lease that was given away under this text; resolves with the number of a lease.
+    pub fn adopt(&self, token: &str) -> Promise {
+        let (asked, adopted) = (Rc::clone(&self.spec), Rc::clone(&self.spec));
+        let ask = Transferred::read(token).map(|transferred| {
+            Ask::new(
+                move |settings, seed, now| {
+                    asked.check_free()?;
+                    Ok(transferred
+                        .adopt(asked.lock.clone(), settings, seed, now)
+                        .into())
+                },
+                move |_, answer| match answer {
+                    Answer::Granted(grant) => adopted.hold(grant).number.into(),
+                    // An adoption ends with nothing else.
+                    _ => JsValue::UNDEFINED,
+                },
+            )
+        });
+        let Spec { shared, lock, .. } = &*self.spec;
+        shared.ask(Some(lock.key()), ask)
+    }
 }
 
 impl Lock {
-    pub(crate) fn new(shared: Rc<Shared>, key: Key, ttl: LeaseTtl) -> Self {
+    /// A lock whose leases are renewed after a third of their TTL, or so often or never, and no longer than so.
+    pub(crate) fn new(shared: Rc<Shared>, key: Key, ttl: LeaseTtl, keeping: Keeping) -> Self {
         Self {
-            shared,
-            lock: lock::Lock::new(key, ttl),
+            spec: Rc::new(Spec {
+                shared,
+                lock: lock::Lock::new(key, ttl),
+                keeping,
+                held: RefCell::default(),
+            }),
         }
+    }
+}
+
+impl Spec {
+    /// Fails with `already_held` while a lease that was taken through this handle is ours.
+    fn check_free(&self) -> Result<(), Error> {
+        let held = self.held.borrow().upgrade();
+        if held.is_some_and(|held| held.is_ours()) {
+            return Err(already_held(self.lock.key().as_bytes()));
+        }
+        Ok(())
+    }
+
+    fn hold(&self, grant: Grant) -> Rc<Held> {
+        let keeping = self.shared.link.keeping(self.keeping);
+        let held = Held::new(&self.shared, self.lock.clone(), keeping, grant);
+        self.held.replace(Rc::downgrade(&held));
+        held
     }
 }
 
 /// The taking of a lock.
 #[wasm_bindgen]
 pub struct Acquiring {
-    shared: Rc<Shared>,
-    lock: lock::Lock,
+    spec: Rc<Spec>,
     wait_ms: Option<f64>,
     stop: Rc<Stop>,
 }
 
 #[wasm_bindgen]
 impl Acquiring {
-    /// Begins it; resolves with a lease. If it was stopped already, nothing is sent.
+    /// Begins it; resolves with the number of a lease. If it was stopped already, nothing is sent.
     pub fn start(&self) -> Promise {
-        match duration::wait(self.wait_ms) {
-            Ok(wait) => self.promise_of_lease(wait),
-            Err(error) => {
-                let error = error.about(self.lock.key().as_bytes());
-                Promise::reject(&self.shared.link.failure(&error))
-            }
-        }
+        let (spec, stop) = (Rc::clone(&self.spec), Rc::clone(&self.stop));
+        let wait = duration::wait(self.wait_ms);
+        let (promise, settle) = Settle::new(&spec.shared.link.host);
+        spec.shared.stop_on_close(&stop);
+        // The operation may outlive the promise: a refusal is told at once, what it left behind is undone after that.
+        spawn(Box::pin(async move {
+            settle.with(acquire(&spec, wait, &stop, &settle).await);
+            Ok(JsValue::UNDEFINED)
+        }));
+        promise
     }
 
     /// Rejects the promise with `cancelled`, and undoes what may have been done already.
@@ -79,58 +135,45 @@ impl Acquiring {
     }
 }
 
-impl Acquiring {
-    /// The operation may outlive the promise: a refusal is told at once, what it left behind is undone after that.
-    fn promise_of_lease(&self, wait: Wait) -> Promise {
-        let (shared, lock) = (Rc::clone(&self.shared), self.lock.clone());
-        let stop = Rc::clone(&self.stop);
-        let (promise, settle) = Settle::new();
-        shared.stop_on_close(&stop);
-        spawn(async move {
-            let key = lock.key().as_bytes();
-            let turn = shared.enter(Some(key));
-            if let Err(failure) = &turn {
-                return settle.reject(failure);
+async fn acquire(spec: &Spec, wait: Result<Wait, Error>, stop: &Stop, settle: &Settle) -> Outcome {
+    let Spec { shared, lock, .. } = spec;
+    let key = lock.key().as_bytes();
+    let _turn = shared.enter(Some(key))?;
+    let refused = |error: Error| {
+        let error = match (error.code(), stop.wish()) {
+            (Code::Cancelled, Some(Wish::Closed)) => closed(Some(key)),
+            _ => error.about(key),
+        };
+        Err(shared.link.failure(&error))
+    };
+    let cancelled = |why| refused(Error::new(Code::Cancelled, why));
+    if stop.wish().is_some() {
+        return cancelled("the acquire was cancelled before it began");
+    }
+    let wait = match spec.check_free().and(wait) {
+        Ok(wait) => wait,
+        Err(error) => return refused(error),
+    };
+    let (settings, _, now) = shared.at_start();
+    let started = Acquire::start(lock.clone(), wait, settings, shared.link.secret(), now);
+    let mut observe = |task: &Task| {
+        if let Some(error) = task.refusal() {
+            settle.with(refused(error.clone()));
+        }
+    };
+    match shared.run(started.into(), stop, &mut observe).await {
+        Ok(Answer::Granted(grant)) => {
+            let held = spec.hold(grant);
+            if stop.wish().is_none() {
+                return Ok(held.number.into());
             }
-            if stop.wish().is_some() {
-                let error =
-                    Error::new(Code::Cancelled, "the acquire was cancelled before it began");
-                return settle.reject(&shared.link.failure(&error.about(key)));
-            }
-            let refused = |error: &Error| match (error.code(), stop.wish()) {
-                (Code::Cancelled, Some(Wish::Closed)) => shared.link.failure(&closed(Some(key))),
-                _ => shared.link.failure(error),
-            };
-            let told = Cell::new(false);
-            let tell = |error: &Error| {
-                if !told.replace(true) {
-                    settle.reject(&refused(error));
-                }
-            };
-            let (settings, seed, now) = shared.at_start();
-            let started = Acquire::start(lock.clone(), wait, settings, seed, now);
-            let mut observe = |task: &Task| {
-                if let Some(error) = task.refusal() {
-                    tell(error);
-                }
-            };
-            match shared.run(started.into(), &stop, &mut observe).await {
-                Ok(Answer::Granted(grant)) => {
-                    let lease = Lease::new(Rc::clone(&shared), lock.clone(), grant);
-                    if stop.wish().is_some() {
-                        // It was granted while the wish to stop was on its way: nobody would release it.
-                        lease.abandon();
-                        tell(&Error::new(Code::Cancelled, "the acquire was cancelled").about(key));
-                    } else {
-                        settle.resolve(&lease.into());
-                    }
-                }
-                // An acquire ends with nothing else.
-                Ok(_) => {}
-                Err(error) => tell(&error),
-            }
-            drop(turn);
-        });
-        promise
+            // It was granted while the wish to stop was on its way: nobody would release it.
+            held.abandon();
+            held.forget();
+            cancelled("the acquire was cancelled")
+        }
+        // An acquire ends with nothing else.
+        Ok(_) => Ok(JsValue::UNDEFINED),
+        Err(error) => refused(error),
     }
 }

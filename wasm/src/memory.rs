@@ -15,6 +15,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use crate::client::{Client, settings};
 use crate::duration;
 use crate::executor::spawn;
+use crate::held::Held;
 use crate::host::Host;
 use crate::link::{Link, Timers};
 use crate::slots::{Number, Slots};
@@ -25,9 +26,28 @@ pub(crate) struct Server {
     node: RefCell<Memory>,
     sleepers: Slots<()>,
     /// When to wake whom.
-    alarms: RefCell<Vec<(Instant, Number)>>,
+    alarms: RefCell<Vec<(Instant, Who)>>,
     /// A look at whether all are parked is on its way.
     looking: Cell<bool>,
+}
+
+/// Who is woken at some moment.
+#[derive(Clone)]
+enum Who {
+    /// A caller who waits for that: the clock may jump there.
+    Sleeper(Number),
+    /// A lease, if the clock comes by.
+    Lease(Weak<Held>),
+}
+
+impl Who {
+    fn is_sleeper(&self, number: Number) -> bool {
+        matches!(self, Self::Sleeper(known) if *known == number)
+    }
+
+    fn is_lease(&self, held: &Held) -> bool {
+        matches!(self, Self::Lease(known) if std::ptr::eq(known.as_ptr(), held))
+    }
 }
 
 thread_local! {
@@ -61,33 +81,58 @@ impl Server {
 
     pub(crate) async fn sleep_until(self: &Rc<Self>, timers: &Rc<Timers>, until: Instant) {
         let sleeper = self.sleepers.open();
-        self.alarms.borrow_mut().push((until, sleeper));
+        self.alarms
+            .borrow_mut()
+            .push((until, Who::Sleeper(sleeper)));
         self.look_soon(Rc::clone(timers));
         let forget = |sleeper| {
             self.alarms
                 .borrow_mut()
-                .retain(|(_, known)| *known != sleeper);
+                .retain(|(_, who)| !who.is_sleeper(sleeper));
         };
         self.sleepers.wait(sleeper, forget).await;
     }
 
-    /// Who is to be woken next.
-    fn next_alarm(&self) -> Option<(Instant, Number)> {
+    pub(crate) fn watch(&self, held: &Rc<Held>, at: Instant) {
+        self.unwatch(held);
         self.alarms
-            .borrow()
+            .borrow_mut()
+            .push((at, Who::Lease(Rc::downgrade(held))));
+    }
+
+    pub(crate) fn unwatch(&self, held: &Held) {
+        self.alarms
+            .borrow_mut()
+            .retain(|(_, who)| !who.is_lease(held));
+    }
+
+    /// The next moment that a caller waits for.
+    fn next_wake(&self) -> Option<Instant> {
+        let alarms = self.alarms.borrow();
+        let sleepers = alarms
             .iter()
-            .copied()
-            .min_by_key(|(at, _)| *at)
+            .filter(|(_, who)| matches!(who, Who::Sleeper(_)));
+        sleepers.map(|(at, _)| *at).min()
+    }
+
+    fn take_due(&self) -> Option<Who> {
+        let now = self.now();
+        let mut alarms = self.alarms.borrow_mut();
+        let (place, (at, _)) = alarms.iter().enumerate().min_by_key(|(_, (at, _))| *at)?;
+        (*at <= now).then(|| alarms.remove(place).1)
     }
 
     fn advance(&self, millis: u64) {
         self.node.borrow_mut().advance(millis);
-        let now = self.now();
-        while let Some((at, sleeper)) = self.next_alarm().filter(|(at, _)| *at <= now) {
-            self.alarms
-                .borrow_mut()
-                .retain(|alarm| *alarm != (at, sleeper));
-            self.sleepers.put(sleeper, ());
+        while let Some(who) = self.take_due() {
+            match who {
+                Who::Sleeper(sleeper) => self.sleepers.put(sleeper, ()),
+                Who::Lease(held) => {
+                    if let Some(held) = held.upgrade() {
+                        held.look();
+                    }
+                }
+            }
         }
     }
 
@@ -97,15 +142,15 @@ impl Server {
             return;
         }
         let server = Rc::clone(self);
-        spawn(async move {
+        spawn(Box::pin(async move {
             loop {
                 timers.until(Instant::from_millis(0)).await;
-                let next = server.next_alarm();
-                let Some((at, _)) = next else { break };
+                let Some(at) = server.next_wake() else { break };
                 server.advance(at.since(server.now()));
             }
             server.looking.set(false);
-        });
+            Ok(JsValue::UNDEFINED)
+        }));
     }
 }
 
@@ -113,7 +158,7 @@ impl Server {
 #[wasm_bindgen]
 pub struct MemoryFace {
     server: Rc<Server>,
-    host: Host,
+    host: Rc<Host>,
 }
 
 #[wasm_bindgen]
@@ -139,7 +184,7 @@ impl Client {
         let link = &self.shared().link;
         link.memory.as_ref().map(|server| MemoryFace {
             server: Rc::clone(server),
-            host: link.host(),
+            host: Rc::clone(&link.host),
         })
     }
 }

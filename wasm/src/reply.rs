@@ -1,11 +1,10 @@
-//! Commands as JavaScript gets them, and replies as it gives them.
+//! Commands as JavaScript gets them, and replies as it gives them: in RESP, one piece of bytes, since each thing that crosses costs
+//! as much as all that is in it.
 
-use js_sys::{Array, BigInt, Number, Uint8Array};
 use tallylock_core::error::{Code, Error};
 use tallylock_core::step::{Command, Outcome, Reply, Undelivered};
-use wasm_bindgen::{JsCast, JsValue};
 
-/// The commands in RESP: one piece of bytes, since each that crosses to JavaScript costs as much as all that is in it.
+/// The commands.
 pub(crate) fn encode(commands: &[Command]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256);
     let head = |bytes: &mut Vec<u8>, mark: u8, count: usize| {
@@ -24,14 +23,17 @@ pub(crate) fn encode(commands: &[Command]) -> Vec<u8> {
     bytes
 }
 
-/// One reply a command; a transport that gives something else has delivered nobody knows what.
-pub(crate) fn outcome(replies: &JsValue) -> Outcome {
-    let understood = replies
-        .dyn_ref::<Array>()
-        .and_then(|replies| replies.iter().map(|reply| parse(&reply)).collect());
-    understood.ok_or_else(|| {
-        Undelivered::MaybeSent("the transport answered with something that is no reply".into())
-    })
+/// One reply a command, out of RESP that our own side has cut to size; nothing of what is none.
+pub(crate) fn decode(resp: &[u8]) -> Outcome {
+    let mut reader = Reader { rest: resp };
+    let mut replies = Vec::new();
+    while !reader.rest.is_empty() {
+        let reply = reader.reply(DEEPEST).ok_or_else(|| {
+            Undelivered::MaybeSent("the server answered with something that is no reply".into())
+        })?;
+        replies.push(reply);
+    }
+    Ok(replies)
 }
 
 /// Why there are no replies, in the words of a transport: `sent` is `no`, `refused`, or anything else for `maybe`.
@@ -65,31 +67,55 @@ fn is_about_database(words: &str) -> bool {
     words.as_bytes().windows(8).any(|part| part == b"DB index")
 }
 
-fn parse(reply: &JsValue) -> Option<Reply> {
-    if reply.is_null() {
-        return Some(Reply::Nil);
+/// How deep lists may stand in one another, lest the stack ends.
+const DEEPEST: u32 = 16;
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn reply(&mut self, depth: u32) -> Option<Reply> {
+        let depth = depth.checked_sub(1)?;
+        let (mark, line) = self.line()?.split_first()?;
+        Some(match mark {
+            b'+' => Reply::Text(line.to_vec()),
+            b'-' => Reply::Error(String::from_utf8_lossy(line).into_owned()),
+            _ => match (mark, number(line)?) {
+                (b':', number) => Reply::Integer(number),
+                (_, -1) => Reply::Nil,
+                (b'$', length) => {
+                    let length = usize::try_from(length).ok()?;
+                    let text = self.take(length)?.to_vec();
+                    self.take(2)?;
+                    Reply::Text(text)
+                }
+                (b'*', length) => {
+                    let mut list = Vec::new();
+                    for _ in 0..length {
+                        list.push(self.reply(depth)?);
+                    }
+                    Reply::Array(list)
+                }
+                _ => return None,
+            },
+        })
     }
-    if let Some(bytes) = reply.dyn_ref::<Uint8Array>() {
-        return Some(Reply::Text(bytes.to_vec()));
+
+    fn line(&mut self) -> Option<&'a [u8]> {
+        let end = self.rest.iter().position(|byte| *byte == b'\r')?;
+        let line = self.take(end)?;
+        self.take(2)?;
+        Some(line)
     }
-    if let Some(text) = reply.as_string() {
-        return Some(Reply::Text(text.into_bytes()));
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(taken)
     }
-    if let Some(number) = reply.as_f64() {
-        // A number that JavaScript may have rounded is no number of the server's.
-        return Number::is_safe_integer(reply).then_some(Reply::Integer(number as i64));
-    }
-    if let Some(number) = reply.dyn_ref::<BigInt>() {
-        return i64::try_from(number.clone()).ok().map(Reply::Integer);
-    }
-    if let Some(parts) = reply.dyn_ref::<Array>() {
-        return parts
-            .iter()
-            .map(|part| parse(&part))
-            .collect::<Option<_>>()
-            .map(Reply::Array);
-    }
-    reply
-        .dyn_ref::<js_sys::Error>()
-        .map(|error| Reply::Error(error.message().into()))
+}
+
+fn number(line: &[u8]) -> Option<i64> {
+    core::str::from_utf8(line).ok()?.parse().ok()
 }

@@ -85,6 +85,21 @@ impl<T> Slots<T> {
     }
 }
 
+impl<T: Clone> Slots<T> {
+    /// What was put under a number, which stays there.
+    pub(crate) fn look(&self, number: Number) -> Option<T> {
+        self.table.borrow_mut().find(number)?.answer.clone()
+    }
+
+    /// Forgets a number with what was put under it.
+    pub(crate) fn close(&self, number: Number) {
+        let kept = self.look(number);
+        self.table.borrow_mut().close(number);
+        // The table is free again: what is dropped may use it.
+        drop(kept);
+    }
+}
+
 impl<T> Table<T> {
     fn find(&mut self, number: Number) -> Option<&mut Slot<T>> {
         self.slots

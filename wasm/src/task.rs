@@ -6,15 +6,19 @@ use js_sys::{Array, Uint8Array};
 use tallylock_core::claim::{Abort, Claimed, Commit, Open};
 use tallylock_core::counter::{Add, AddMany, AddOnce, Added, Drain, Drained, Finish, Read};
 use tallylock_core::error::Error;
-use tallylock_core::lock::{Acquire, Extend, Grant, Release};
+use tallylock_core::lock::{Acquire, Adopt, Extend, Grant, Release, Verify};
 use tallylock_core::request::{Request, Single};
 use tallylock_core::round::Effect;
 use tallylock_core::scan::{Page, Scan};
 use tallylock_core::script::Invocation;
 use tallylock_core::step::{Event, Next, Operation, Reply, Step};
 use tallylock_core::time::Instant;
-use tallylock_core::value::{CompareAndSet, Get, Offer, Offered, ReplaceIfPresent, Touch};
+use tallylock_core::value::{
+    CompareAndSet, Get, GuardedDelete, GuardedSet, Offer, Offered, ReplaceIfPresent, Touch,
+};
 use wasm_bindgen::JsValue;
+
+use crate::held::Turn;
 
 /// What a task ends with.
 pub(crate) enum Answer {
@@ -89,6 +93,8 @@ verbs! {
     ReplaceIfPresent(ReplaceIfPresent) => Answer::Flag;
     Touch(Touch) => Answer::Flag;
     CompareAndSet(CompareAndSet) => Answer::Flag;
+    GuardedSet(GuardedSet) => |()| Answer::Nothing;
+    GuardedDelete(GuardedDelete) => Answer::Flag;
 }
 
 macro_rules! tasks {
@@ -131,6 +137,9 @@ tasks! {
     Acquire(Acquire) => |grant| grant.map(Answer::Granted);
     Extend(Extend) => |until| until.map(Answer::ValidUntil);
     Release(Release) => |done| done.map(|()| Answer::Nothing);
+    Verify(Verify) => |until| until.map(Answer::ValidUntil);
+    Adopt(Adopt) => |grant| grant.map(Answer::Granted);
+    Renew(Turn) => |done| done.map(|()| Answer::Nothing);
 }
 
 /// A task with its first step.

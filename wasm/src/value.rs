@@ -6,8 +6,11 @@ use std::rc::Rc;
 use js_sys::Promise;
 use tallylock_core::error::Error;
 use tallylock_core::key::Key;
+use tallylock_core::request::Single;
 use tallylock_core::time::Ttl;
-use tallylock_core::value::{CompareAndSet, Get, Offered, ReplaceIfPresent, Touch, Update};
+use tallylock_core::value::{
+    CompareAndSet, Get, GuardedDelete, GuardedSet, Offered, ReplaceIfPresent, Touch, Update,
+};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -60,24 +63,47 @@ impl Value {
         })
     }
 
+    /// Writes value and TTL unless a higher fence was seen there.
+    #[wasm_bindgen(js_name = guardedSet)]
+    pub fn guarded_set(&self, value: Vec<u8>, fence: u64, ttl_ms: f64) -> Promise {
+        self.ask(|key| {
+            Ok(GuardedSet {
+                key,
+                value,
+                fence,
+                ttl: duration::ttl(ttl_ms)?,
+            })
+        })
+    }
+
+    /// Deletes the value unless a higher fence was seen there; resolves with whether there was one.
+    #[wasm_bindgen(js_name = guardedDelete)]
+    pub fn guarded_delete(&self, fence: u64) -> Promise {
+        self.ask(|key| Ok(GuardedDelete { key, fence }))
+    }
+
     /// Reads the value, to be given another one with this TTL; resolves with an [`Updating`], or null.
     #[wasm_bindgen(js_name = readForUpdate)]
     pub fn read_for_update(&self, ttl_ms: f64) -> Promise {
         let (key, begun) = (self.key.clone(), self.shared.now());
+        let get = Verb::from(Get { key: key.clone() });
         let ask = duration::ttl(ttl_ms).map(|ttl| {
-            Ask::showing(Get { key: key.clone() }.into(), move |shared, answer| {
-                let Answer::Bytes(Some(present)) = answer else {
-                    return JsValue::NULL;
-                };
-                let update = Update::new(key.clone(), present, &shared.settings, begun);
-                Updating {
-                    shared: Rc::clone(shared),
-                    key,
-                    ttl,
-                    update: Rc::new(RefCell::new(update)),
-                }
-                .into()
-            })
+            Ask::new(
+                move |settings, seed, now| Ok(Single::start(get, settings, seed, now).into()),
+                move |shared, answer| {
+                    let Answer::Bytes(Some(present)) = answer else {
+                        return JsValue::NULL;
+                    };
+                    let update = Update::new(key.clone(), present, &shared.settings, begun);
+                    Updating {
+                        shared: Rc::clone(shared),
+                        key,
+                        ttl,
+                        update: Rc::new(RefCell::new(update)),
+                    }
+                    .into()
+                },
+            )
         });
         self.shared.ask(Some(&self.key), ask)
     }
@@ -89,7 +115,7 @@ impl Value {
     }
 
     fn ask<R: Into<Verb>>(&self, make: impl FnOnce(Key) -> Result<R, Error>) -> Promise {
-        let ask = make(self.key.clone()).map(Ask::request);
+        let ask = make(self.key.clone()).map(|request| Ask::Request(request.into()));
         self.shared.ask(Some(&self.key), ask)
     }
 }

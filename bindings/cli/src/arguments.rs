@@ -35,7 +35,7 @@ struct Arguments {
 pub(crate) enum Command {
     Audit(AuditArguments),
     Doctor(DoctorArguments),
-    /// Shows who holds which lock
+    /// Shows who holds which lock, and takes one away
     #[command(subcommand)]
     Lock(LockCommand),
     /// Shows, drains and lists the claims of a counter
@@ -136,9 +136,38 @@ pub(crate) enum LockCommand {
         #[arg(required = true)]
         key: OsString,
 
+        /// Show the token too, as `lock steal` takes it: whoever sees it can release the lock
+        #[arg(long)]
+        token: bool,
+
         /// Print JSON (its fields are in docs/cli.md)
         #[arg(long)]
         json: bool,
+    },
+    /// Takes a lock away from its holder; asks first, and ends with 1 if that token holds it no more
+    ///
+    /// The holder is not asked, and learns it when he next extends or releases. The fence is counted up, so that what he
+    /// still writes with his own can be refused.
+    #[command(allow_missing_positional = true)]
+    Steal {
+        #[command(flatten)]
+        server: Server,
+
+        /// The lock
+        #[arg(required = true)]
+        key: OsString,
+
+        /// The token that must hold it, as `lock show --token` prints it
+        #[arg(long, value_name = "TOKEN")]
+        expect: OsString,
+
+        /// Why, for those who ask later: it is printed with who lost the lock
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
     },
 }
 

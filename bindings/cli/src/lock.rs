@@ -1,4 +1,6 @@
-//! `tallylock lock`: who holds which lock.
+//! `tallylock lock`: who holds which lock, and taking one away.
+
+mod steal;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -7,12 +9,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tallylock::blocking::PlainConnection;
-use tallylock::{Code, Error, Found, Reply};
+use tallylock::{Code, Error, Found, Holder, Reply};
 use tallylock_core::key::{Key, Part};
 use tallylock_core::token::Token;
 
 use crate::arguments::LockCommand;
-use crate::output::{json, remaining, table, text};
+use crate::output::{json, remaining, remaining_ms, table, text};
 use crate::server::Server;
 use crate::status::{Failure, Status};
 
@@ -23,9 +25,24 @@ pub(crate) fn run(command: LockCommand, output: &mut dyn Write) -> Result<Status
             pattern,
             json,
         } => list(&server, &pattern, json, output),
-        LockCommand::Show { server, key, json } => show(&server, &key, json, output),
+        LockCommand::Show {
+            server,
+            key,
+            token,
+            json,
+        } => show(&server, &key, token, json, output),
+        LockCommand::Steal {
+            server,
+            key,
+            expect,
+            reason,
+            yes,
+        } => steal::run(&server, &key, &expect, &reason, yes, output),
     }
 }
+
+/// Only acquires give it to a lock, and there are none here; a fence that has more time keeps it.
+const ANY_TTL: Duration = Duration::from_secs(60);
 
 /// A lock that is held, as JSON has it.
 #[derive(Serialize)]
@@ -36,6 +53,9 @@ struct Held {
     holder: Option<String>,
     remaining_ms: Option<u64>,
     fence: Option<String>,
+    /// The token itself, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expect: Option<String>,
 }
 
 fn list(
@@ -79,15 +99,19 @@ fn list(
 fn show(
     server: &Server,
     key: &OsStr,
+    with_token: bool,
     as_json: bool,
     output: &mut dyn Write,
 ) -> Result<Status, Failure> {
-    let lock = Key::new(server.key(key)?)?;
-    let seen = look(&mut server.plain()?, &[lock])?.swap_remove(0)?;
+    let key = server.key(key)?;
+    let lock = server.client()?.lock(key, ANY_TTL)?;
+    let held = lock
+        .inspect()?
+        .map(|holder| Held::by(key, &holder, with_token));
     if as_json {
-        json(output, &seen)?;
+        json(output, &held)?;
     }
-    let Some(held) = seen else {
+    let Some(held) = held else {
         if !as_json {
             writeln!(output, "nobody holds it")?;
         }
@@ -101,6 +125,9 @@ fn show(
             "fence      {}",
             held.fence.as_deref().unwrap_or("none")
         )?;
+        if let Some(token) = &held.expect {
+            writeln!(output, "token      {token}")?;
+        }
     }
     Ok(Status::Fine)
 }
@@ -171,10 +198,26 @@ fn seen(lock: &Key, answers: &[Reply]) -> Seen {
         holder: token.as_ref().and_then(Token::label).map(str::to_owned),
         remaining_ms,
         fence,
+        expect: None,
     }))
 }
 
 impl Held {
+    fn by(key: &[u8], holder: &Holder, with_token: bool) -> Self {
+        Self {
+            key: text(key),
+            token: if holder.is_ours() {
+                "tallylock"
+            } else {
+                "other"
+            },
+            holder: holder.label(),
+            remaining_ms: remaining_ms(holder.remaining),
+            fence: holder.fence.map(|fence| fence.to_string()),
+            expect: with_token.then(|| text(&holder.token)),
+        }
+    }
+
     fn who(&self) -> String {
         match (&self.holder, self.token) {
             (Some(holder), _) => holder.clone(),

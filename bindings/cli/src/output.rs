@@ -31,6 +31,22 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     shown
 }
 
+/// The bytes that [`text`] shows like this. What it never shows stands for itself.
+pub(crate) fn bytes(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = rest.strip_prefix(b"\\x").and_then(|rest| {
+            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+            Some((u8::from_str_radix(digits, 16).ok()?, &rest[2..]))
+        });
+        let (byte, after) = escaped.unwrap_or((*first, after));
+        bytes.push(byte);
+        rest = after;
+    }
+    bytes
+}
+
 /// A remaining time for people.
 pub(crate) fn remaining(time: Option<Duration>) -> String {
     time.map_or_else(|| "without a TTL".to_owned(), duration::shown)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tallylock_core::error::Error;
 use tallylock_core::key::Key;
-use tallylock_core::lock::LeaseTtl;
+use tallylock_core::lock::{Keeping, LeaseTtl};
 use tallylock_core::time::{Ttl, Wait};
 
 /// A TTL of that many microseconds, or `invalid_argument`.
@@ -41,13 +41,47 @@ pub(crate) fn check_ttl(key: &[u8], micros: i64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether this key and a TTL of that many microseconds go together in a lock, or `invalid_argument`.
-pub(crate) fn check_lease_ttl(key: &[u8], micros: i64) -> Result<(), Error> {
-    Key::new(key)?;
-    Ttl::from_micros(micros)
-        .and_then(LeaseTtl::new)
-        .map_err(|error| error.about(key))?;
-    Ok(())
+/// What a lock is opened for, besides its key.
+#[derive(Clone, Copy)]
+pub(crate) struct LockTerms {
+    pub(crate) ttl: Duration,
+    pub(crate) keeping: Keeping,
+}
+
+impl LockTerms {
+    /// For an interval: a third of the TTL, or none.
+    const THIRD: i64 = 0;
+    pub(crate) const NEVER: i64 = -1;
+
+    /// How long a lease lasts, after how long it is renewed, and for how long at most (0 for as long as it is held); or
+    /// `invalid_argument`, also if the key is no good.
+    pub(crate) fn new(
+        key: &[u8],
+        ttl_us: i64,
+        interval_us: i64,
+        max_hold_us: i64,
+    ) -> Result<Self, Error> {
+        Key::new(key)?;
+        Self::of(ttl_us, interval_us, max_hold_us).map_err(|error| error.about(key))
+    }
+
+    fn of(ttl_us: i64, interval_us: i64, max_hold_us: i64) -> Result<Self, Error> {
+        let ttl = LeaseTtl::new(Ttl::from_micros(ttl_us)?)?;
+        let keeping = Keeping::default();
+        let keeping = match interval_us {
+            Self::THIRD => keeping,
+            Self::NEVER => keeping.never(),
+            interval_us => keeping.every(Ttl::from_micros(interval_us)?, ttl)?,
+        };
+        let keeping = match max_hold_us {
+            0 => keeping,
+            max_hold_us => keeping.at_most(Ttl::from_micros(max_hold_us)?),
+        };
+        Ok(Self {
+            ttl: Duration::from_millis(ttl.as_millis()),
+            keeping,
+        })
+    }
 }
 
 /// A duration in microseconds.

@@ -1,17 +1,14 @@
 //! Many adds in one round trip, as one buffer each way, little-endian.
 //!
-//! An entry is `[ttl_us i64][fixed u8][length u32][key]`, which a handle can pack once, then `[amount i64][length u32]` and,
-//! if that length is not 0, the idempotency key and `[remember_us i64]`, 0 for the shared default.
+//! The entries are packed as [`packed`](tallylock_core::counter::packed) tells, times as microseconds in an `i64`.
 //!
 //! A result is `[kind u8]` and, for the kinds 0 (counted before) and 1 (counted now), `[total i64]`; for the kind 2 an error as
 //! in [`completion`](crate::completion).
 
 use std::sync::Arc;
 
-use tallylock::{Added, Code, Entry, Error, Expiry};
-use tallylock_core::counter::{Add, AddOnce};
-use tallylock_core::id::Id;
-use tallylock_core::key::Key;
+use tallylock::{Added, Entry, Error};
+use tallylock_core::counter::packed::unpack_entries;
 use tallylock_core::time::Ttl;
 
 use crate::completion::{AtClose, Outcome, pack_error, submit};
@@ -44,13 +41,8 @@ pub fn submit_client_add_many(client: u64, ticket: u64, entries: &[u8]) -> Resul
     )
 }
 
-fn unpack(packed: &[u8]) -> Result<Vec<Entry>, CallError> {
-    let mut rest = Reader(packed);
-    let mut entries = Vec::new();
-    while !rest.0.is_empty() {
-        entries.push(rest.entry()?);
-    }
-    Ok(entries)
+fn unpack(packed: &[u8]) -> Result<Vec<Entry>, Error> {
+    unpack_entries(packed, |time| Ttl::from_micros(i64::from_le_bytes(time)))
 }
 
 fn pack(results: Vec<Result<Added, Error>>) -> Vec<u8> {
@@ -68,73 +60,4 @@ fn pack(results: Vec<Result<Added, Error>>) -> Vec<u8> {
         }
     }
     packed
-}
-
-/// What is left of a buffer.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn entry(&mut self) -> Result<Entry, Error> {
-        let ttl = Ttl::from_micros(self.integer()?);
-        let [fixed] = self.array()?;
-        let key = Key::new(self.text()?)?;
-        let about = |error: Error| error.about(key.as_bytes());
-        let ttl = ttl.map_err(about)?;
-        let expiry = if fixed == 0 {
-            Expiry::Sliding
-        } else {
-            Expiry::Fixed
-        };
-        let amount = self.integer()?;
-        let id = self.text()?;
-        if id.is_empty() {
-            return Ok(Entry::Plain(Add {
-                key,
-                amount,
-                ttl,
-                expiry,
-            }));
-        }
-        let id = Id::new(id).map_err(about)?;
-        let remembered = match self.integer()? {
-            0 => None,
-            micros => Some(Ttl::from_micros(micros).map_err(about)?),
-        };
-        Ok(Entry::Keyed(AddOnce {
-            key,
-            id,
-            amount,
-            ttl,
-            expiry,
-            remembered,
-        }))
-    }
-
-    fn integer(&mut self) -> Result<i64, Error> {
-        Ok(i64::from_le_bytes(self.array()?))
-    }
-
-    /// A length and so many bytes.
-    fn text(&mut self) -> Result<&'a [u8], Error> {
-        let length = u32::from_le_bytes(self.array()?);
-        let (text, rest) = usize::try_from(length)
-            .ok()
-            .and_then(|length| self.0.split_at_checked(length))
-            .ok_or_else(malformed)?;
-        self.0 = rest;
-        Ok(text)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let (array, rest) = self.0.split_first_chunk().ok_or_else(malformed)?;
-        self.0 = rest;
-        Ok(*array)
-    }
-}
-
-fn malformed() -> Error {
-    Error::new(
-        Code::InvalidArgument,
-        "a packed entry ends too early: package and library are of different versions",
-    )
 }

@@ -85,11 +85,20 @@ pub fn counter_commit(
     with_counter(client, key, ttl_us, |counter| counter.commit(id, amount))
 }
 
-/// Ends a claim as not billed, and gives the amount that the counter got back. Fails with `conflict`, `overflow`, and like
-/// `counter_claim`.
+/// Ends a claim as not billed, for the holder of a lock if there is a fence, and gives the amount that the counter got back.
+/// Fails with `conflict`, `overflow`, and like `counter_claim`.
 #[uniffi::export]
-pub fn counter_abort(client: u64, key: &[u8], ttl_us: i64, id: &[u8]) -> Result<i64, CallError> {
-    with_counter(client, key, ttl_us, |counter| counter.abort(id))
+pub fn counter_abort(
+    client: u64,
+    key: &[u8],
+    ttl_us: i64,
+    id: &[u8],
+    fence: Option<u64>,
+) -> Result<i64, CallError> {
+    with_counter(client, key, ttl_us, |counter| match fence {
+        Some(fence) => counter.fenced(fence).abort(id),
+        None => counter.abort(id),
+    })
 }
 
 /// The `open claims` of a counter, looked for among all keys of the server. Fails like `counter_read`.
@@ -195,11 +204,22 @@ pub fn submit_counter_abort(
     key: &[u8],
     ttl_us: i64,
     id: &[u8],
+    fence: Option<u64>,
 ) -> Result<(), CallError> {
     let id = id.to_vec();
-    submit_with_counter(client, ticket, key, ttl_us, move |counter| async move {
-        Ok(Outcome::Integer(counter.abort(id).await?))
-    })
+    submit_with_counter(
+        client,
+        ticket,
+        key,
+        ttl_us,
+        move |counter: Counter| async move {
+            let counter = match fence {
+                Some(fence) => counter.fenced(fence),
+                None => counter,
+            };
+            Ok(Outcome::Integer(counter.abort(id).await?))
+        },
+    )
 }
 
 /// `counter_claims` in the background; bytes come under `ticket`.

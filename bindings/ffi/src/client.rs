@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tallylock::{Error, Options, Owner, blocking};
+use tallylock::{Error, Options, Owner, Redlock, RedlockOptions, blocking};
 use tokio::sync::OnceCell;
 
 use crate::argument;
@@ -14,7 +14,7 @@ use crate::registry;
 
 /// Opens a client and connects it, on the calling thread. `timeout_us` is how long one call may take, the shared default if not
 /// given. `owner` is what people see in the value of this client's locks, host and process id if not given, nothing at all if
-/// `owner_off`. Gives the client's id.
+/// `owner_off`. With `avoid_scripts` it goes by WATCH, MULTI and EXEC from the beginning. Gives the client's id.
 ///
 /// Fails with `invalid_argument`, with `unavailable` if the server can't be reached or is silent, with `forbidden` if it wants
 /// another user or password.
@@ -24,10 +24,10 @@ pub fn connect(
     timeout_us: Option<i64>,
     owner: Option<String>,
     owner_off: bool,
+    avoid_scripts: bool,
 ) -> Result<u64, CallError> {
-    let client = Client::new(url, timeout_us, owner, owner_off)?;
-    client.here().blocking()?;
-    Ok(registry::add_client(client))
+    let common = Common::new(timeout_us, owner, owner_off, avoid_scripts)?;
+    connected(Client::new(Servers::One(url), common)?)
 }
 
 /// Opens a client that connects later: by `submit_connect`, or at its first verb. The arguments are those of `connect`.
@@ -39,9 +39,12 @@ pub fn open(
     timeout_us: Option<i64>,
     owner: Option<String>,
     owner_off: bool,
+    avoid_scripts: bool,
 ) -> Result<u64, CallError> {
+    let common = Common::new(timeout_us, owner, owner_off, avoid_scripts)?;
     Ok(registry::add_client(Client::new(
-        url, timeout_us, owner, owner_off,
+        Servers::One(url),
+        common,
     )?))
 }
 
@@ -77,6 +80,16 @@ pub fn client_healed(client: u64) -> Result<u64, CallError> {
         + here.background.get().map_or(0, tallylock::Client::healed))
 }
 
+/// How many locks this client has stolen.
+///
+/// Fails with `closed`.
+#[uniffi::export]
+pub fn client_stolen(client: u64) -> Result<u64, CallError> {
+    let here = registry::client(client)?;
+    Ok(here.blocking.get().map_or(0, blocking::Client::stolen)
+        + here.background.get().map_or(0, tallylock::Client::stolen))
+}
+
 /// What a client was opened with, and what it has in each process.
 pub(crate) struct Client {
     settings: Settings,
@@ -86,39 +99,76 @@ pub(crate) struct Client {
 /// What a client is opened with.
 #[derive(Clone)]
 struct Settings {
-    url: String,
+    servers: Servers,
+    common: Common,
+}
+
+/// Where a client's data is.
+#[derive(Clone)]
+pub(crate) enum Servers {
+    One(String),
+    /// Locks alone, on several independent servers.
+    Several {
+        urls: Vec<String>,
+        node_timeout: Option<Duration>,
+        rejoin: bool,
+    },
+}
+
+/// What all clients are opened with.
+#[derive(Clone)]
+pub(crate) struct Common {
     timeout: Option<Duration>,
     owner: Owner,
+    avoid_scripts: bool,
+}
+
+/// The same, checked.
+#[derive(Clone)]
+enum Checked {
+    One(Options),
+    Several(RedlockOptions),
 }
 
 /// What a client has in one process: its two connections, each made when it is first needed, and its results.
 pub(crate) struct Here {
-    options: Options,
+    options: Checked,
     pub(crate) has_memory: bool,
     blocking: OnceLock<blocking::Client>,
     background: OnceCell<tallylock::Client>,
     pub(crate) completions: Completions,
 }
 
-impl Client {
-    fn new(
-        url: String,
+/// Connects a new client on the calling thread, and gives its id.
+pub(crate) fn connected(client: Client) -> Result<u64, CallError> {
+    client.here().blocking()?;
+    Ok(registry::add_client(client))
+}
+
+impl Common {
+    pub(crate) fn new(
         timeout_us: Option<i64>,
         owner: Option<String>,
         owner_off: bool,
+        avoid_scripts: bool,
     ) -> Result<Self, CallError> {
         let owner = match (owner, owner_off) {
             (_, true) => Owner::None,
             (Some(label), false) => Owner::Label(label),
             (None, false) => Owner::HostAndPid,
         };
-        let timeout = timeout_us.map(argument::ttl).transpose()?;
-        let settings = Settings {
-            url,
-            timeout,
+        Ok(Self {
+            timeout: timeout_us.map(argument::ttl).transpose()?,
             owner,
-        };
-        settings.options()?;
+            avoid_scripts,
+        })
+    }
+}
+
+impl Client {
+    pub(crate) fn new(servers: Servers, common: Common) -> Result<Self, CallError> {
+        let settings = Settings { servers, common };
+        settings.checked()?;
         Ok(Self {
             settings,
             here: PerProcess::new(),
@@ -128,10 +178,10 @@ impl Client {
     /// What this client has in this process.
     pub(crate) fn here(&self) -> Arc<Resident<Here>> {
         self.here.get(|parents| Here {
-            has_memory: self.settings.url.starts_with("memory:"),
+            has_memory: self.settings.has_memory(),
             options: self
                 .settings
-                .options()
+                .checked()
                 .expect("the same settings were good when the client was opened"),
             blocking: OnceLock::new(),
             background: OnceCell::new(),
@@ -143,22 +193,60 @@ impl Client {
 }
 
 impl Settings {
-    fn options(&self) -> Result<Options, CallError> {
-        let url = if self.url == "memory://" {
-            // Both connections of this client, and nobody else's, see the same memory; a child of fork starts with an empty one.
-            format!(
-                "memory://client-{}-{}",
-                std::process::id(),
-                registry::next()
-            )
-        } else {
-            self.url.clone()
-        };
-        let options = Options::new(&url)?.owner(self.owner.clone())?;
-        Ok(match self.timeout {
-            Some(timeout) => options.timeout(timeout)?,
-            None => options,
+    fn has_memory(&self) -> bool {
+        matches!(&self.servers, Servers::One(url) if url.starts_with("memory:"))
+    }
+
+    fn checked(&self) -> Result<Checked, CallError> {
+        let Common {
+            timeout,
+            owner,
+            avoid_scripts,
+        } = self.common.clone();
+        Ok(match &self.servers {
+            Servers::One(url) => {
+                let mut options = Options::new(&named(url))?.owner(owner)?;
+                if let Some(timeout) = timeout {
+                    options = options.timeout(timeout)?;
+                }
+                if avoid_scripts {
+                    options = options.avoid_scripts();
+                }
+                Checked::One(options)
+            }
+            Servers::Several {
+                urls,
+                node_timeout,
+                rejoin,
+            } => {
+                let urls = urls.iter().map(|url| named(url));
+                let mut options = RedlockOptions::new(urls)?.owner(owner)?;
+                if let Some(timeout) = timeout {
+                    options = options.timeout(timeout)?;
+                }
+                if let Some(timeout) = node_timeout {
+                    options = options.node_timeout(*timeout)?;
+                }
+                if avoid_scripts {
+                    options = options.avoid_scripts();
+                }
+                if *rejoin {
+                    options = options.rejoin();
+                }
+                Checked::Several(options)
+            }
         })
+    }
+}
+
+/// The URL; where it is `memory://`, with a name: both connections of a client, and nobody else's, see the same memory, and a
+/// child of fork starts with an empty one.
+fn named(url: &str) -> String {
+    if url == "memory://" {
+        let (process, number) = (std::process::id(), registry::next());
+        format!("memory://client-{process}-{number}")
+    } else {
+        url.to_owned()
     }
 }
 
@@ -168,7 +256,13 @@ impl Here {
         if let Some(client) = self.blocking.get() {
             return Ok(client);
         }
-        let client = blocking::Client::connect_with(self.options.clone())?;
+        let client = match self.options.clone() {
+            Checked::One(options) => blocking::Client::connect_with(options)?,
+            Checked::Several(options) => {
+                let redlock = blocking::Redlock::connect_with(options)?;
+                redlock.client().clone()
+            }
+        };
         // Two threads may both have connected: the slower one's is dropped.
         let client = self.blocking.get_or_init(|| client);
         // Closed meanwhile, which has not seen this connection.
@@ -178,7 +272,15 @@ impl Here {
 
     /// The connection for calls in the background.
     pub(crate) async fn background(&self) -> Result<&tallylock::Client, Error> {
-        let connect = || tallylock::Client::connect_with(self.options.clone());
+        let connect = || async {
+            match self.options.clone() {
+                Checked::One(options) => tallylock::Client::connect_with(options).await,
+                Checked::Several(options) => {
+                    let redlock = Redlock::connect_with(options).await?;
+                    Ok(redlock.client().clone())
+                }
+            }
+        };
         self.background.get_or_try_init(connect).await
     }
 

@@ -10,6 +10,7 @@
 //! | 3 truth | `u8`, 0 or 1 |
 //! | 4 lease | `u64` id |
 //! | 5 error | code, reason, key, detail, applied: each a `u32` length and that much UTF-8, empty where there is none |
+//! | 6 adopted lease | `u64` id |
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tallylock::{Error, Offered, Update};
+use tallylock::{Error, Meter, Offered, Sweep, Update};
 use tokio::task::AbortHandle;
 
 use crate::bell::Bell;
@@ -35,14 +36,27 @@ pub fn completions_take(client: u64) -> Result<Vec<u8>, CallError> {
     taken(client, Completions::take)
 }
 
-/// Waits for results on the calling thread, at most `millis` milliseconds, and takes all as packed records; none if there are none.
+/// Waits for results on the calling thread, at most `millis` milliseconds. If there is one then, and it is an integer, gives its
+/// ticket, for `completion_integer`; otherwise 0, also if there are none: they are to be taken together.
 ///
 /// Fails with `closed` if the client is closed, before or meanwhile, and the last result was taken.
 #[uniffi::export]
-pub fn completions_wait(client: u64, millis: u64) -> Result<Vec<u8>, CallError> {
-    taken(client, |completions| {
-        completions.wait(Duration::from_millis(millis))
-    })
+pub fn completions_wait_integer(client: u64, millis: u64) -> Result<u64, CallError> {
+    let here = registry::client_until_forgotten(client)?;
+    Ok(here
+        .completions
+        .wait_for_integer(Duration::from_millis(millis))?)
+}
+
+/// Takes the integer that is this ticket's result; 0 if the ticket was given up meanwhile, and nobody wants to know.
+///
+/// Fails with `closed` if the client is closed and the last result was taken.
+#[uniffi::export]
+pub fn completion_integer(client: u64, ticket: u64) -> Result<i64, CallError> {
+    let here = registry::client_until_forgotten(client)?;
+    let integer = here.completions.integer(ticket);
+    here.completions.forget_if_taken(client);
+    Ok(integer)
 }
 
 /// Waits for one ticket's result on the calling thread, at most `millis` milliseconds, and takes its record; empty if it isn't there.
@@ -68,7 +82,8 @@ pub fn completions_socket(client: u64) -> Result<i32, CallError> {
     Ok(descriptor)
 }
 
-/// Gives a ticket up: no record of it comes any more. What it has under way is stopped and undone, and a lease that it was
+/// Gives a ticket up: no record of it comes any more. What it has under way is stopped and undone, but for a meter's flush,
+/// which runs on and keeps the connections of a client that is closed meanwhile; and a lease that it was
 /// granted meanwhile is released. A ticket whose record was taken is not touched: its lease is the caller's. Nothing happens
 /// if the client has no such ticket any more.
 #[uniffi::export]
@@ -86,10 +101,16 @@ pub(crate) enum Outcome {
     Integer(i64),
     Bytes(Vec<u8>),
     Truth(bool),
-    /// A lease, and the id that it is to have if its owner chose one.
+    /// A lease, and the id that it is to have if its owner chose one; it is given back if nobody takes it.
     Lease(Arc<Lease>, Option<u64>),
+    /// A lease that was another's, and the id that it is to have; if nobody takes it, who has its token may try again.
+    Adopted(Arc<Lease>, Option<u64>),
+    /// A meter, and the id that it is to have if its owner chose one; it is kept when somebody takes it.
+    Meter(Meter, Option<u64>),
     /// What was read to be changed, and the id that it is to have if its owner chose one; it is kept when somebody takes it.
     Update(Option<Update>, Option<u64>),
+    /// A pass of a sweeper, and its id; one that nobody takes releases its lock when it is dropped.
+    Sweep(Box<Sweep>, u64),
     /// The id of an update, and what has become of its offer; what goes on is kept when somebody takes it.
     Offered(u64, Offered),
 }
@@ -105,6 +126,8 @@ impl From<Option<i64>> for Outcome {
 pub(crate) enum AtClose {
     /// It was sent, perhaps: only its end says whether it was applied.
     RunsOn,
+    /// So it does when its ticket is given up, too: what others added would be lost with it.
+    RunsOnUnheard,
     /// It is undone and answered with `closed`.
     Ends,
 }
@@ -128,6 +151,8 @@ where
         let outcome = verb(Arc::clone(&worker)).await.map_err(about(&its_key));
         worker.completions.finish(ticket, outcome);
         worker.close_if_idle();
+        // If it was given up, nobody takes its result.
+        worker.completions.forget_if_taken(client);
     });
     // The task can't finish before this: it needs the lock that is held here.
     let task = task.abort_handle();
@@ -137,6 +162,7 @@ where
             task,
             key,
             at_close,
+            is_given_up: false,
         },
     );
     Ok(())
@@ -173,6 +199,8 @@ struct UnderWay {
     task: AbortHandle,
     key: Arc<[u8]>,
     at_close: AtClose,
+    /// Nobody wants to hear of its end.
+    is_given_up: bool,
 }
 
 impl Completions {
@@ -206,10 +234,14 @@ impl Completions {
         }
         // A lease that nobody has seen could not be released any more by who gets it.
         for (_, outcome) in &mut state.done {
-            if let Ok(Outcome::Lease(lease, _)) = outcome {
-                let closed = about(&lease.key)(closed("client"));
-                discard(std::mem::replace(outcome, Err(closed)));
-            }
+            let closed = match outcome {
+                Ok(Outcome::Lease(lease, _) | Outcome::Adopted(lease, _)) => {
+                    about(&lease.key)(closed("client"))
+                }
+                Ok(Outcome::Sweep(..)) => closed("client"),
+                _ => continue,
+            };
+            discard(std::mem::replace(outcome, Err(closed)));
         }
         drop(state);
         self.arrived.notify_all();
@@ -241,11 +273,11 @@ impl Completions {
 
     fn finish(&self, ticket: u64, outcome: Result<Outcome, Error>) {
         let mut state = self.state();
-        if state.under_way.remove(&ticket).is_none() {
-            discard(outcome);
-            return;
+        match state.under_way.remove(&ticket) {
+            None => return discard(outcome),
+            Some(call) if call.is_given_up => discard(outcome),
+            Some(_) => state.push(ticket, outcome),
         }
-        state.push(ticket, outcome);
         // Whoever is woken finds the lock free.
         drop(state);
         self.arrived.notify_all();
@@ -253,6 +285,12 @@ impl Completions {
 
     fn give_up(&self, ticket: u64) {
         let mut state = self.state();
+        if let Some(call) = state.under_way.get_mut(&ticket)
+            && call.at_close == AtClose::RunsOnUnheard
+        {
+            call.is_given_up = true;
+            return;
+        }
         if let Some(call) = state.under_way.remove(&ticket) {
             // Dropping the verb's future stops it; what it has to undo outlives it.
             call.task.abort();
@@ -273,12 +311,28 @@ impl Completions {
     }
 
     fn take(&self) -> Result<Vec<u8>, Error> {
-        self.wait(Duration::ZERO)
+        let mut state = self.wait_until(Duration::ZERO, |_| true)?;
+        Ok(pack_all(&mut state))
     }
 
-    fn wait(&self, longest: Duration) -> Result<Vec<u8>, Error> {
-        let mut state = self.wait_until(longest, |state| !state.done.is_empty())?;
-        Ok(pack_all(&mut state))
+    fn wait_for_integer(&self, longest: Duration) -> Result<u64, Error> {
+        let state = self.wait_until(longest, |state| !state.done.is_empty())?;
+        match state.done.front() {
+            Some((ticket, Ok(Outcome::Integer(_)))) if state.done.len() == 1 => Ok(*ticket),
+            _ => Ok(0),
+        }
+    }
+
+    fn integer(&self, ticket: u64) -> i64 {
+        let mut state = self.state();
+        let is_it = |(done, outcome): &(u64, _)| {
+            *done == ticket && matches!(outcome, Ok(Outcome::Integer(_)))
+        };
+        let place = state.done.iter().position(is_it);
+        match place.and_then(|place| state.done.remove(place)) {
+            Some((_, Ok(Outcome::Integer(integer)))) => integer,
+            _ => 0,
+        }
     }
 
     fn wait_for(&self, ticket: u64, longest: Duration) -> Result<Vec<u8>, Error> {
@@ -356,8 +410,18 @@ fn pack(packed: &mut Vec<u8>, ticket: u64, outcome: Result<Outcome, Error>) {
             packed.push(2);
             pack_bytes(packed, &bytes);
         }
+        Ok(Outcome::Meter(meter, chosen)) => {
+            let id = registry::add_meter(meter, chosen);
+            packed.push(1);
+            packed.extend(id.to_le_bytes());
+        }
         Ok(Outcome::Update(read, chosen)) => {
             let id = read.map_or(0, |read| registry::add_update(read, chosen));
+            packed.push(1);
+            packed.extend(id.to_le_bytes());
+        }
+        Ok(Outcome::Sweep(pass, id)) => {
+            registry::add_sweep(id, *pass);
             packed.push(1);
             packed.extend(id.to_le_bytes());
         }
@@ -366,9 +430,13 @@ fn pack(packed: &mut Vec<u8>, ticket: u64, outcome: Result<Outcome, Error>) {
             packed.extend(i64::from(update::keep(id, offered)).to_le_bytes());
         }
         Ok(Outcome::Truth(truth)) => packed.extend([3, u8::from(truth)]),
-        Ok(Outcome::Lease(lease, id)) => {
+        Ok(Outcome::Lease(lease, chosen)) => {
             packed.push(4);
-            packed.extend(registry::add_lease(lease, id).to_le_bytes());
+            packed.extend(registry::add_lease(lease, chosen).to_le_bytes());
+        }
+        Ok(Outcome::Adopted(lease, chosen)) => {
+            packed.push(6);
+            packed.extend(registry::add_lease(lease, chosen).to_le_bytes());
         }
         Err(error) => {
             packed.push(5);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tallylock::{Error, blocking};
+use tokio::sync::oneshot;
 
 use crate::completion::{AtClose, Outcome, submit};
 use crate::error::{CallError, about};
@@ -41,6 +42,46 @@ pub fn lease_ensure(lease: u64, margin_us: i64) -> Result<(), CallError> {
     let lease = registry::lease(lease)?;
     let ensure = || lease.ensure(argument::wait(margin_us)?);
     Ok(ensure().map_err(about(&lease.key))?)
+}
+
+/// Asks the server whether the lease is ours for at least `margin_us` microseconds more, on the calling thread.
+///
+/// Fails with `lost`, `invalid_argument`, `timeout`, `unavailable`, `forbidden`, `closed`.
+#[uniffi::export]
+pub fn lease_verify(lease: u64, margin_us: i64) -> Result<(), CallError> {
+    let lease = registry::lease(lease)?;
+    let verify = || lease.verify(argument::wait(margin_us)?);
+    Ok(verify().map_err(about(&lease.key))?)
+}
+
+/// Gives the lease away, on the calling thread: whoever has the text, in UTF-8, can adopt it. It is not renewed or released any
+/// more.
+///
+/// Fails with `lost`, `closed`.
+#[uniffi::export]
+pub fn lease_transfer(lease: u64) -> Result<Vec<u8>, CallError> {
+    let lease = registry::lease(lease)?;
+    let token = lease.transfer().map_err(about(&lease.key))?;
+    Ok(token.into_bytes())
+}
+
+/// Waits on the calling thread until the lease is lost, at most `millis` milliseconds, 0 for a look at our clock. Says whether it
+/// is still ours; if not, it was let go of.
+///
+/// Fails with `lost`, with the reason, as soon as it is lost; with `closed` after `lease_free`.
+#[uniffi::export]
+pub fn lease_wait(lease: u64, millis: u64) -> Result<bool, CallError> {
+    let lease = registry::lease(lease)?;
+    let lost = match millis {
+        0 => None,
+        millis => lease.wait_until_lost(Duration::from_millis(millis)),
+    };
+    let is_valid = lease.is_valid();
+    // It may have been lost just now.
+    match lost.or_else(|| lease.loss()) {
+        Some(lost) => Err(about(&lease.key)(lost).into()),
+        None => Ok(is_valid),
+    }
 }
 
 /// Gives the lease another `ttl_us` microseconds from now, on the calling thread.
@@ -124,6 +165,67 @@ pub fn submit_lease_release(client: u64, ticket: u64, lease: u64) -> Result<(), 
     )
 }
 
+/// `lease_verify` in the background; nothing comes under `ticket` of `client`.
+#[uniffi::export]
+pub fn submit_lease_verify(
+    client: u64,
+    ticket: u64,
+    lease: u64,
+    margin_us: i64,
+) -> Result<(), CallError> {
+    let lease = registry::lease(lease)?;
+    let margin = argument::wait(margin_us).map_err(about(&lease.key))?;
+    let key = Arc::clone(&lease.key);
+    submit(
+        client,
+        ticket,
+        key,
+        AtClose::RunsOn,
+        move |_here| async move {
+            lease.verify_in_background(margin).await?;
+            Ok(Outcome::Nothing)
+        },
+    )
+}
+
+/// `lease_transfer` in the background; bytes come under `ticket` of `client`.
+#[uniffi::export]
+pub fn submit_lease_transfer(client: u64, ticket: u64, lease: u64) -> Result<(), CallError> {
+    let lease = registry::lease(lease)?;
+    let key = Arc::clone(&lease.key);
+    submit(
+        client,
+        ticket,
+        key,
+        AtClose::RunsOn,
+        move |_here| async move {
+            let token = lease.transfer_in_background().await?;
+            Ok(Outcome::Bytes(token.into_bytes()))
+        },
+    )
+}
+
+/// Waits in the background until the lease is lost: `lost`, with the reason, comes under `ticket` of `client` as an error, and
+/// nothing once it was let go of or its id was freed; `closed` if the client is closed before. Once a lease: a ticket that is
+/// given up is remembered until the lease ends.
+#[uniffi::export]
+pub fn submit_lease_lost(client: u64, ticket: u64, lease: u64) -> Result<(), CallError> {
+    let lease = registry::lease(lease)?;
+    let (tell, told) = oneshot::channel();
+    // Who gave the ticket up is not told.
+    let tell = move |lost| drop(tell.send(lost));
+    lease.on_lost(tell).map_err(about(&lease.key))?;
+    let key = Arc::clone(&lease.key);
+    // A lease that is forgotten is not kept for who waits for its end.
+    drop(lease);
+    submit(client, ticket, key, AtClose::Ends, |_here| async move {
+        match told.await {
+            Ok(lost) => Err(lost),
+            Err(_) => Ok(Outcome::Nothing),
+        }
+    })
+}
+
 /// A lease, with the key that its errors are about.
 pub(crate) struct Lease {
     pub(crate) key: Arc<[u8]>,
@@ -132,7 +234,7 @@ pub(crate) struct Lease {
 
 /// A lease, by the client that acquired it.
 pub(crate) enum Holder {
-    Blocking(blocking::Lease),
+    Blocking(Box<blocking::Lease>),
     Background(tallylock::Lease),
 }
 
@@ -158,7 +260,7 @@ impl Lease {
         }
     }
 
-    fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         match &self.holder {
             Holder::Blocking(lease) => lease.is_valid(),
             Holder::Background(lease) => lease.is_valid(),
@@ -169,6 +271,47 @@ impl Lease {
         match &self.holder {
             Holder::Blocking(lease) => lease.ensure(margin),
             Holder::Background(lease) => lease.ensure(margin),
+        }
+    }
+
+    fn verify(&self, margin: Duration) -> Result<(), Error> {
+        match &self.holder {
+            Holder::Blocking(lease) => lease.verify(margin),
+            Holder::Background(lease) => runtime::wait_for(lease.verify(margin)),
+        }
+    }
+
+    fn transfer(&self) -> Result<String, Error> {
+        match &self.holder {
+            Holder::Blocking(lease) => lease.transfer(),
+            Holder::Background(lease) => runtime::wait_for(lease.transfer()),
+        }
+    }
+
+    fn wait_until_lost(&self, longest: Duration) -> Option<Error> {
+        match &self.holder {
+            Holder::Blocking(lease) => lease.wait_until_lost(longest),
+            Holder::Background(lease) => runtime::wait_for(async {
+                let lost = tokio::time::timeout(longest, lease.lost());
+                lost.await.unwrap_or_default()
+            }),
+        }
+    }
+
+    fn loss(&self) -> Option<Error> {
+        match &self.holder {
+            Holder::Blocking(lease) => lease.loss(),
+            Holder::Background(lease) => lease.loss(),
+        }
+    }
+
+    fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) -> Result<(), Error> {
+        match &self.holder {
+            Holder::Blocking(lease) => lease.on_lost(callback),
+            Holder::Background(lease) => {
+                lease.on_lost(callback);
+                Ok(())
+            }
         }
     }
 
@@ -190,6 +333,20 @@ impl Lease {
         match &self.holder {
             Holder::Background(lease) => lease.extend(ttl).await,
             Holder::Blocking(_) => runtime::on_a_thread(move || self.extend(ttl)).await,
+        }
+    }
+
+    async fn verify_in_background(self: Arc<Self>, margin: Duration) -> Result<(), Error> {
+        match &self.holder {
+            Holder::Background(lease) => lease.verify(margin).await,
+            Holder::Blocking(_) => runtime::on_a_thread(move || self.verify(margin)).await,
+        }
+    }
+
+    async fn transfer_in_background(self: Arc<Self>) -> Result<String, Error> {
+        match &self.holder {
+            Holder::Background(lease) => lease.transfer().await,
+            Holder::Blocking(_) => runtime::on_a_thread(move || self.transfer()).await,
         }
     }
 

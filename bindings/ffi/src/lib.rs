@@ -21,13 +21,18 @@ pub mod completion;
 pub mod counter;
 pub mod error;
 mod fork;
+pub mod guarded;
 pub mod lease;
 pub mod lock;
 pub mod memory;
+pub mod meter;
+pub mod operator;
 pub mod packed;
+pub mod redlock;
 mod registry;
 mod runtime;
 pub mod scan;
+pub mod sweeper;
 pub mod update;
 pub mod value;
 

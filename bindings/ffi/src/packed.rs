@@ -1,10 +1,12 @@
 //! The hottest calls, with all that a handle stands for packed into one byte slice.
 //!
 //! In Python each argument of a call costs half a microsecond, so a handle packs once what all of its calls have in common:
-//! little-endian, `[client u64][ttl_us i64]`, for a counter `[fixed u8]`, and the bytes of the key.
+//! little-endian, `[client u64][ttl_us i64]`, for a counter `[fixed u8]`, for a lock `[interval_us i64][max_hold_us i64]`, and the
+//! bytes of the key.
 
 use tallylock::{Code, Error};
 
+use crate::argument::LockTerms;
 use crate::counter::counter_add;
 use crate::error::CallError;
 use crate::lock::acquire;
@@ -22,8 +24,12 @@ pub fn packed_counter_add(counter: &[u8], amount: i64) -> Result<i64, CallError>
 /// chooses it, at least 2^63 and never used before, and can always give it to `lease_abandon`.
 #[uniffi::export]
 pub fn packed_lock_acquire(lock: &[u8], lease: u64) -> Result<(), CallError> {
-    let (client, ttl_us, key) = unpack(lock)?;
-    registry::add_lease(acquire(client, key, ttl_us)?, Some(lease));
+    let (client, ttl_us, rest) = unpack(lock)?;
+    let (interval, rest) = rest.split_at_checked(8).ok_or_else(malformed)?;
+    let (max_hold, key) = rest.split_at_checked(8).ok_or_else(malformed)?;
+    let [interval_us, max_hold_us] = [interval, max_hold].map(|us| number(us).cast_signed());
+    let terms = LockTerms::new(key, ttl_us, interval_us, max_hold_us)?;
+    registry::add_lease(acquire(client, key, terms)?, Some(lease));
     Ok(())
 }
 

@@ -21,7 +21,7 @@ const MINUTE: i64 = 60_000_000;
 const PATIENCE: u64 = 10_000;
 
 fn memory() -> u64 {
-    connect("memory://".into(), None, None, false).unwrap()
+    connect("memory://".into(), None, None, false, false).unwrap()
 }
 
 fn code<T: std::fmt::Debug>(result: Result<T, CallError>) -> String {
@@ -41,11 +41,9 @@ fn text(bytes: &[u8]) -> Vec<u8> {
 
 fn entry(key: &[u8], amount: i64, id: &[u8]) -> Vec<u8> {
     let handle = [MINUTE.to_le_bytes().as_slice(), &[0], &text(key)].concat();
-    let mut entry = [handle, amount.to_le_bytes().to_vec(), text(id)].concat();
-    if !id.is_empty() {
-        entry.extend(0_i64.to_le_bytes());
-    }
-    entry
+    let kind = u8::from(!id.is_empty());
+    let id = if id.is_empty() { Vec::new() } else { text(id) };
+    [handle, amount.to_le_bytes().to_vec(), vec![kind], id].concat()
 }
 
 #[test]
@@ -80,7 +78,10 @@ fn a_claim_is_its_state_and_amount() {
     submit_counter_claim(client, 7, KEY, MINUTE, b"run-2", Some(8)).unwrap();
     let completed = ticket_wait(client, 7, PATIENCE).unwrap();
     assert!(completed.ends_with(&record(0, 5)), "{completed:?}");
-    assert_eq!(counter_abort(client, KEY, MINUTE, b"run-2").unwrap(), 5);
+    assert_eq!(
+        counter_abort(client, KEY, MINUTE, b"run-2", Some(8)).unwrap(),
+        5
+    );
     assert_eq!(
         counter_claim(client, KEY, MINUTE, b"run-2", None).unwrap(),
         record(2, 5)

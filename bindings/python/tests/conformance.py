@@ -113,6 +113,8 @@ class Run:
     declared: dict[str, Json]
     opened: dict[str, Any] = field(default_factory=dict)
     leases: dict[str, Any] = field(default_factory=dict)
+    tokens: dict[str, bytes] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
 
     def steps(self, steps: list[Json]) -> None:
         """Do steps one after the other."""
@@ -141,13 +143,15 @@ class Run:
         arguments = _arguments(given)
         match kind:
             case "lease":
-                self._lease(self.leases[step["on"]], name, given, expected)
+                self._lease(step, name, given, expected)
                 return
             case "lock":
-                self.leases[step.get("as", "")] = self._handle(step["on"]).acquire(**arguments)
+                self._lock(step, name, given, arguments)
                 return
             case "counter":
                 result = self._counter(self._handle(step["on"]), name, given, arguments)
+            case "guarded":
+                result = self._guarded(self._handle(step["on"]), given, arguments)
             case "value":
                 result = self._value(self._handle(step["on"]), name, given, arguments)
             case _:
@@ -155,6 +159,19 @@ class Run:
         if "error" not in step:
             told = result if isinstance(result, dict) else dict.fromkeys(expected, result)
             _same(_plain(expected), _plain_result(told))
+
+    def _lock(self, step: Json, name: str, given: Json, arguments: Json) -> None:
+        lock = self._handle(step["on"])
+        match name:
+            case "inspect":
+                self._inspect(step, lock.inspect())
+            case "steal":
+                self._steal(step, lock, given)
+            case "adopt":
+                token = given["token"] if "token" in given else self.given[given["given"]]
+                self.leases[step.get("as", "")] = lock.adopt(token)
+            case _:
+                self.leases[step.get("as", "")] = lock.acquire(**arguments)
 
     def _counter(self, counter: Any, name: str, given: Json, arguments: Json) -> Any:
         if "id" in given:
@@ -176,7 +193,32 @@ class Run:
             case "commit":
                 return counter.commit(once, int(given["amount"]))
             case _:
-                return counter.abort(once)
+                return counter.abort(once, **arguments)
+
+    def _guarded(self, guarded: Any, given: Json, arguments: Json) -> Any:
+        if "value" in given:
+            return guarded.set(text_of(given["value"]), **arguments)
+        return guarded.delete(**arguments)
+
+    def _inspect(self, step: Json, holder: Any) -> None:
+        expected = step.get("expect", {"holder": None})["holder"]
+        if holder is not None:
+            self.tokens[step.get("seen", "")] = holder.token
+        if holder is None or expected is None:
+            _same(expected is None, holder is None)
+            return
+        _matches(expected["token"], holder.token.decode())
+        _matches(expected["label"], holder.label)
+        _matches(expected["fence"], holder.fence)
+        if expected["remaining_ms"] is None or holder.remaining is None:
+            _same(expected["remaining_ms"], holder.remaining)
+        else:
+            _within(expected["remaining_ms"], holder.remaining / timedelta(milliseconds=1))
+
+    def _steal(self, step: Json, lock: Any, given: Json) -> None:
+        token = text_of(given["token"]) if "token" in given else self.tokens[given["seen"]]
+        fence = lock.steal(token, reason=given["reason"])
+        _matches(step.get("expect", {"fence": None})["fence"], fence)
 
     def _value(self, value: Any, name: str, given: Json, arguments: Json) -> Any:
         match name:
@@ -200,23 +242,32 @@ class Run:
         once = {"idempotency_key": text_of(entry["id"])} if "id" in entry else {}
         return self._handle(entry["on"]).entry(int(entry["amount"]), **once)
 
-    def _lease(self, lease: Any, name: str, given: Json, expected: Json) -> None:
+    def _lease(self, step: Json, name: str, given: Json, expected: Json) -> None:
+        lease = self.leases[step["on"]]
         match name:
+            case "transfer":
+                self.given[step.get("as", "")] = lease.transfer()
             case "extend":
                 lease.extend(*(millis(value) for value in given.values()))
             case "ensure":
                 lease.ensure(millis(given["margin_ms"]))
+            case "verify":
+                lease.verify(millis(given["margin_ms"]))
             case "release":
                 lease.release()
             case "remaining":
                 _within(expected["ms"], lease.remaining() / timedelta(milliseconds=1))
-            case "fence" if "is" in expected:
-                _same(int(expected["is"]), lease.fence)
             case "fence":
-                other = self.leases[expected["above"]].fence
-                if lease.fence <= other:
-                    message = f"the fence {lease.fence} is not above {other}"
-                    raise CaseFailedError(message)
+                self._fence(lease.fence, expected)
+
+    def _fence(self, fence: int, expected: Json) -> None:
+        if "is" in expected:
+            _same(int(expected["is"]), fence)
+        elif "equals" in expected:
+            _same(self.leases[expected["equals"]].fence, fence)
+        elif fence <= (other := self.leases[expected["above"]].fence):
+            message = f"the fence {fence} is not above {other}"
+            raise CaseFailedError(message)
 
     def _block(self, step: Json, given: Json) -> None:
         arguments = {"wait": millis(given["wait_ms"])} if "wait_ms" in given else {}
@@ -245,6 +296,8 @@ class Run:
             options = {"expiry": handle["expiry"]} if "expiry" in handle else {}
             if "ttl_ms" in handle:
                 options["ttl"] = millis(handle["ttl_ms"])
+            if "renewal" in handle:
+                options["renewal"] = handle["renewal"]
             self.opened[name] = getattr(self.client, handle["kind"])(text_of(handle["key"]), **options)
         return self.opened[name]
 
@@ -313,6 +366,14 @@ def _same(expected: object, result: object) -> None:
         raise CaseFailedError(message)
 
 
+def _matches(pattern: str | None, result: object) -> None:
+    if pattern is None or result is None:
+        _same(pattern, result)
+    elif re.search(pattern, str(result)) is None:
+        message = f"{result} does not match {pattern}"
+        raise CaseFailedError(message)
+
+
 def _within(bounds: list[int], number: float) -> None:
     if not bounds[0] <= number <= bounds[1]:
         message = f"{number} is not within {bounds}"
@@ -347,6 +408,7 @@ def _check(case: Json) -> None:
     kinds = {handle["name"]: handle["kind"] for handle in case["handles"]}
     flat = list(_flat(case["steps"]))
     leases: set[str] = set()
+    tokens: set[str] = set()
     for step in flat:
         kind, on = step["do"].split(".")[0], step.get("on", "")
         if on and (on not in leases if kind == "lease" else kinds.get(on) != kind):
@@ -359,6 +421,10 @@ def _check(case: Json) -> None:
         if step["do"] == "lease.fence" and step["expect"].get("above", on) not in leases:
             message = f"{case['name']}: a fence above that of no lease"
             raise CaseRefusedError(message)
+        if step["do"] == "lock.steal" and step["with"].get("seen") not in tokens | {None}:
+            message = f"{case['name']}: a token that was not seen"
+            raise CaseRefusedError(message)
+        tokens |= {step["seen"]} if "seen" in step else set()
         if kind == "lock" and "as" in step:
             leases.add(step["as"])
     if case.get("only") != "memory":

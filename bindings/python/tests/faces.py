@@ -28,6 +28,25 @@ class Face:
         self._clients.append(client)
         return client
 
+    def await_loss(self, lease: Any, longest: float) -> bool:
+        """Wait for the loss of a lease, at most so many seconds, and return whether it came."""
+        if self._loop is None:
+            return bool(lease.lost.wait(longest))
+        waiting = asyncio.wait_for(lease.lost.wait(), longest)
+        try:
+            return bool(self._loop.run_until_complete(waiting))
+        except asyncio.TimeoutError:
+            return False
+
+    def connect_redlock(self, urls: list[str], **options: Any) -> Any:
+        if self._loop is None:
+            client: Any = tallylock.connect_redlock(urls, **options)
+        else:
+            connecting = tallylock.aio.connect_redlock(urls, **options)
+            client = Awaited(self._loop.run_until_complete(connecting), self._loop)
+        self._clients.append(client)
+        return client
+
     def __enter__(self) -> "Face":
         return self
 

@@ -1,6 +1,7 @@
 """Real servers and the fault proxy, started for a test and gone with it."""
 
 import json
+import signal
 import socket
 import subprocess
 import tempfile
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SERVERS = ROOT / ".cache" / "servers"
 KINDS = ("valkey", "redis")
 _PORT_ATTEMPTS = 5
-_PROXY = ROOT / "target" / "debug" / "tallylock-fault-proxy"
+PROXY = ROOT / "target" / "debug" / "tallylock-fault-proxy"
 
 
 class Server:
@@ -56,10 +57,22 @@ class Server:
                 return True
         return False
 
+    def signal(self, number: int) -> None:
+        """Send the process a signal, such as those that stop its clock and let it go on."""
+        self._process.send_signal(number)
+
     def _end(self) -> None:
         self.plain.close()
         self._process.kill()
         self._process.wait()
+
+    def stop(self) -> None:
+        """Keep it from doing anything, as if the machine hung, until `go_on`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
 
     def __enter__(self) -> "Server":
         return self
@@ -73,9 +86,9 @@ class FaultProxy:
     """A proxy in front of a server that makes faults happen at an exact request. A context manager."""
 
     def __init__(self, port: int) -> None:
-        assert _PROXY.exists(), f"no fault proxy at {_PROXY}: run `cargo build -p tallylock-testkit`"
+        assert PROXY.exists(), f"no fault proxy at {PROXY}: run `cargo build -p tallylock-testkit`"
         self._process = subprocess.Popen(  # noqa: S603 - a binary of our own setup
-            [_PROXY, f"127.0.0.1:{port}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [PROXY, f"127.0.0.1:{port}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.url = "redis://" + str(self._read()["listen"])
 

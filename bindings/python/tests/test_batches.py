@@ -48,14 +48,16 @@ def test_entries_of_another_client_are_refused(face: Face) -> None:
 
 
 MISTAKES: dict[str, Callable[[Any], object]] = {
-    "an empty idempotency key of an entry": lambda client: counter(client).entry(1, idempotency_key=""),
+    "an empty idempotency key of an entry": lambda client: client.add_many(
+        [counter(client).entry(7), counter(client).entry(1, idempotency_key="")]
+    ),
     "an empty idempotency key": lambda client: counter(client).add(1, idempotency_key=""),
     "an amount of 65 bits": lambda client: counter(client).add(2**63, idempotency_key="evt-1"),
     "an amount of 65 bits in an entry": lambda client: counter(client).entry(2**63),
     "an amount of 65 bits in a keyed entry": lambda client: counter(client).entry(2**63, idempotency_key="evt-1"),
     "remembered for no time": lambda client: counter(client).add(1, idempotency_key="evt-1", remember=timedelta()),
-    "an entry remembered for no time": lambda client: counter(client).entry(
-        1, idempotency_key="evt-1", remember=timedelta()
+    "an entry remembered for no time": lambda client: client.add_many(
+        [counter(client).entry(7), counter(client).entry(1, idempotency_key="evt-1", remember=timedelta())]
     ),
     "a negative fence": lambda client: counter(client).drain(fence=-1),
     "a fence of 65 bits": lambda client: counter(client).claim("run-1", fence=2**64),

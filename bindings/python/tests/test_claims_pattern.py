@@ -1,68 +1,20 @@
 """The pattern of examples/python/claims.py: its biller is killed at each of its steps, and the invoices balance."""
 
-import importlib.util
 import sqlite3
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 import tallylock
-from servers import ROOT
+from examples import example
+from mortal import Executioner, KilledError, Mortal
 
 SESSION = "42"
 KEY = "session:42:billableSecondsPending"
 
 
-def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("claims", ROOT / "examples" / "python" / "claims.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-claims = example()
-
-
-class KilledError(BaseException):
-    """The biller's end."""
-
-
-class Executioner:
-    """Kills at one of the steps: just before it or, if the step's number is odd, just after it."""
-
-    def __init__(self, at: int) -> None:
-        self._left = at
-
-    def step(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*arguments: object) -> Any:
-            self._kill()
-            result = call(*arguments)
-            self._kill()
-            return result
-
-        return called
-
-    def _kill(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise KilledError
-
-
-class Mortal:
-    """An object whose every call is a step."""
-
-    def __init__(self, target: Any, executioner: Executioner) -> None:
-        self._target = target
-        self._executioner = executioner
-
-    def __getattr__(self, name: str) -> Any:
-        return self._executioner.step(getattr(self._target, name))
+claims = example("claims")
 
 
 def killed_at(place: int, pending: tallylock.Counter, file: Path) -> bool:

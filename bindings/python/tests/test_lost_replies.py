@@ -48,6 +48,7 @@ REPEATED = {
     "commit": Row(lambda client, key: counter(client, key).commit("run-1", 5), "5", None, b"0", claim),
     "abort": Row(lambda client, key: counter(client, key).abort("run-1"), "5", 5, b"5", claim),
     "claim": Row(claim, "5", tallylock.Claim(5, "open"), b"0"),
+    "inspect": Row(lambda client, key: client.lock(key, ttl=TTL).inspect().token, "5", b"5", b"5"),
     "touch": Row(lambda client, key: client.value(key).touch(ttl=TTL), "5", True, b"5"),
 }
 NOT_REPEATED = {
@@ -55,6 +56,11 @@ NOT_REPEATED = {
     "drain": Row(lambda client, key: counter(client, key).drain(), "5", 5, b"0"),
     "finish": Row(lambda client, key: counter(client, key).finish(), "5", 5, None),
     "replace_if_present": Row(lambda client, key: client.value(key).replace_if_present("w", ttl=TTL), "5", True, b"w"),
+    "guarded set": Row(lambda client, key: client.guarded(key).set("w", fence=7, ttl=TTL), "5", None, b"w"),
+    "guarded delete": Row(lambda client, key: client.guarded(key).delete(fence=7), "5", True, None),
+    "steal": Row(
+        lambda client, key: client.lock(key, ttl=TTL).steal("5", reason="it hangs") is not None, "5", True, None
+    ),
     "compare_and_set": Row(lambda client, key: client.value(key).compare_and_set("5", "w", ttl=TTL), "5", True, b"w"),
 }
 

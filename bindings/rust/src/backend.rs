@@ -1,4 +1,4 @@
-//! What both clients are built on: settings, where the data is, and what is counted.
+//! What both clients are built on: settings, a clock, and what is counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,49 +6,62 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tallylock_core::claim::Claimed;
 use tallylock_core::counter::Drained;
 use tallylock_core::error::{Code, Error};
+use tallylock_core::lock::{Keeping, Stolen};
 use tallylock_core::settings::{Scripts, Settings};
 use tallylock_core::step::{Operation, Undelivered};
 use tallylock_core::time::Instant;
 
-use crate::clock;
-use crate::memory::{Memory, Server};
+use crate::clock::Clock;
+use crate::memory::Memory;
 
-/// A client's settings, its data's place (`S` for one behind a socket), and its counts.
-pub(crate) struct Backend<S> {
-    pub(crate) place: Place<S>,
+/// A client's settings, its clock, and its counts.
+pub(crate) struct Backend {
+    clock: Clock,
     with_scripts: Settings,
     without_scripts: Settings,
+    /// By the server, or by the client's own settings.
     scripts_are_refused: AtomicBool,
     healed: AtomicU64,
+    stolen: AtomicU64,
     closed: AtomicBool,
 }
 
-/// Where the data is.
-pub(crate) enum Place<S> {
-    Server(S),
-    Memory(Arc<Server>),
-}
-
-impl<S> Backend<S> {
-    pub(crate) fn new(settings: Settings, place: Place<S>) -> Self {
+impl Backend {
+    pub(crate) fn new(settings: Settings, clock: Clock) -> Self {
+        // The server in memory has nothing but the scripts' twins.
+        let avoided = settings.scripts == Scripts::Avoided && clock.memory().is_none();
         Self {
-            place,
-            without_scripts: Settings {
-                scripts: Scripts::Avoided,
+            clock,
+            with_scripts: Settings {
+                scripts: Scripts::Tried,
                 ..settings.clone()
             },
-            with_scripts: settings,
-            scripts_are_refused: AtomicBool::new(false),
+            without_scripts: Settings {
+                scripts: Scripts::Avoided,
+                ..settings
+            },
+            scripts_are_refused: AtomicBool::new(avoided),
             healed: AtomicU64::new(0),
+            stolen: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
     }
 
     /// The time on the clock by which this client's leases run.
     pub(crate) fn now(&self) -> Instant {
-        match &self.place {
-            Place::Server(_) => clock::now(),
-            Place::Memory(server) => server.now(),
+        self.clock.now()
+    }
+
+    /// The same, for who waits for it to pass.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// How a lease is kept here: in memory none is renewed, for what a test lets pass is a pause of the whole process.
+    pub(crate) fn keeping(&self, wanted: Keeping) -> Keeping {
+        match &self.clock {
+            Clock::Machine => wanted,
+            Clock::Virtual(_) => wanted.never(),
         }
     }
 
@@ -90,11 +103,23 @@ impl<S> Backend<S> {
         self.healed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn memory(&self) -> Option<Memory> {
-        match &self.place {
-            Place::Server(_) => None,
-            Place::Memory(server) => Some(Memory::new(Arc::clone(server))),
+    /// What a steal has done; it is counted, and logged with its reason.
+    pub(crate) fn stole(&self, stolen: Option<Stolen>) -> Option<Stolen> {
+        if let Some(Stolen { fence, message }) = &stolen {
+            self.stolen.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(fence, "{message}");
         }
+        stolen
+    }
+
+    pub(crate) fn stolen(&self) -> u64 {
+        self.stolen.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        self.clock
+            .memory()
+            .map(|server| Memory::new(Arc::clone(server)))
     }
 
     pub(crate) fn close(&self) {

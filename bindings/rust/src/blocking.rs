@@ -16,15 +16,23 @@
 //! # Ok::<(), tallylock::Error>(())
 //! ```
 
+mod acquire;
+mod background;
 mod client;
 mod connection;
 mod counter;
 mod deadline;
+mod guarded;
 mod lane;
 mod lease;
+mod listener;
 mod lock;
+mod meter;
+mod nodes;
 mod plain;
 mod pool;
+mod redlock;
+mod renewer;
 mod scan;
 mod stream;
 mod undo;
@@ -32,8 +40,11 @@ mod value;
 
 pub use client::Client;
 pub use counter::Counter;
+pub use guarded::Guarded;
 pub use lease::Lease;
 pub use lock::Lock;
+pub use meter::Meter;
 pub use plain::PlainConnection;
+pub use redlock::Redlock;
 pub use scan::Scan;
 pub use value::Value;

@@ -1,24 +1,32 @@
 //! The asynchronous client itself.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tallylock_core::counter::{AddMany, Added, Entry};
-use tallylock_core::drive::drive;
+use tallylock_core::drive::{drive, nothing_to_tell};
 use tallylock_core::error::{Code, Error};
+use tallylock_core::lock::Lock as LockSpec;
 use tallylock_core::request::{Request, Single};
+use tallylock_core::settings::Settings;
 use tallylock_core::step::{Operation, Step};
-use tallylock_core::time::Instant;
+use tallylock_core::time::{Instant, Wait};
 use tokio::runtime::Handle;
 
-use crate::backend::{Backend, Place, connect_error};
-use crate::connections::Connections;
-use crate::endpoint::Target;
-use crate::memory::{Caller, Memory, Server};
+use crate::backend::{Backend, connect_error};
+use crate::held::Held;
+use crate::memory::{Caller, Memory};
+use crate::nodes::Nodes;
+use crate::renewals::Renewals;
 use crate::scan::Walk;
+use crate::site::{Node, Place, Site};
+use crate::waiters::{Waiter, Waiters};
 use crate::way::Way;
-use crate::{Counter, Lock, Options, Scan, Value, clock, random, spec};
+use crate::{
+    Counter, Guarded, Lock, Meter, MeterOptions, Options, Scan, SweepOptions, Sweeper, Value,
+    clock, random, spec, subscriber,
+};
 
 /// A client whose calls are futures, on tokio. Cheap to clone; clones share one connection, over which any number of
 /// calls travel at once.
@@ -31,9 +39,15 @@ pub struct Client {
 }
 
 struct Inner {
-    backend: Backend<Arc<Connections>>,
+    backend: Arc<Backend>,
+    place: Place,
     runtime: Handle,
+    renewals: Arc<Renewals>,
+    waiters: Arc<Waiters>,
 }
+
+/// A client that is not kept by this.
+pub(crate) struct WeakClient(Weak<Inner>);
 
 impl Client {
     /// Connects to the server at `url`, as [`Options::new`] reads it, with the default options.
@@ -50,26 +64,78 @@ impl Client {
     /// `forbidden` if the server refuses user or password, `invalid_argument` if it has no such database, `unavailable`
     /// if it cannot be reached, does not answer within the time-out, or TLS fails, and `unsupported` outside of tokio.
     pub async fn connect_with(options: Options) -> Result<Self, Error> {
-        let runtime = Handle::try_current().map_err(|_| {
-            Error::new(
-                Code::Unsupported,
-                "a client is made inside of a tokio runtime",
-            )
-        })?;
-        let place = match options.target {
-            Target::Memory { name } => Place::Memory(Server::open(name.as_deref())),
-            Target::Server(endpoint) => {
-                let timeout = options.settings.timeout;
-                let connections = Connections::new(endpoint, timeout, runtime.clone());
-                let until = clock::now().plus(timeout.as_millis());
-                connections.shared(until).await.map_err(connect_error)?;
-                Place::Server(Arc::new(connections))
-            }
+        let (runtime, settings) = (runtime()?, options.settings);
+        let site = Site::of(options.target);
+        let node = site.node(settings.timeout, &runtime);
+        if let Node::Server(connections) = &node {
+            let until = clock::now().plus(settings.timeout.as_millis());
+            connections.shared(until).await.map_err(connect_error)?;
+        }
+        let backend = Arc::new(Backend::new(settings, site.clock()));
+        Ok(Self::at(Place::One(node), backend, runtime))
+    }
+
+    /// The client of this place. Connects when that is needed.
+    pub(crate) fn at(place: Place, backend: Arc<Backend>, runtime: Handle) -> Self {
+        let renewals = Renewals::new(backend.clock().clone());
+        Self::of(place, backend, runtime, renewals)
+    }
+
+    fn of(place: Place, backend: Arc<Backend>, runtime: Handle, renewals: Arc<Renewals>) -> Self {
+        let waiters = Waiters::new(backend.clock().memory().cloned());
+        Self {
+            inner: Arc::new(Inner {
+                backend,
+                place,
+                runtime,
+                renewals,
+                waiters,
+            }),
+        }
+    }
+
+    /// A client that renews the leases of a blocking one, whose other calls it does not make.
+    pub(crate) fn for_renewals(
+        settings: Settings,
+        site: &Site,
+        runtime: Handle,
+        renewals: &Arc<Renewals>,
+    ) -> Self {
+        let place = Place::One(site.node(settings.timeout, &runtime));
+        let backend = Arc::new(Backend::new(settings, site.clock()));
+        Self::of(place, backend, runtime, Arc::clone(renewals))
+    }
+
+    /// This client, without keeping it.
+    pub(crate) fn downgrade(&self) -> WeakClient {
+        WeakClient(Arc::downgrade(&self.inner))
+    }
+
+    /// Has a lease looked at when that is due, if it is renewed or somebody wants to know of its loss.
+    pub(crate) fn keep(&self, held: &Arc<Held>) {
+        let Some(at) = held.rests_until(self.backend().now()) else {
+            return;
         };
-        let backend = Backend::new(options.settings, place);
-        Ok(Self {
-            inner: Arc::new(Inner { backend, runtime }),
-        })
+        let renewals = &self.inner.renewals;
+        if renewals.put(held, at) {
+            let run = Arc::clone(renewals).run(self.downgrade());
+            self.runtime().spawn(run);
+        }
+    }
+
+    /// Has a lease renewed no more.
+    pub(crate) fn keep_no_longer(&self, held: &Held) {
+        // In a child of `fork` the queue is the parent's, and perhaps locked for ever.
+        if held.is_here() {
+            self.inner.renewals.remove(held);
+        }
+    }
+
+    /// Has the key of a lost lease removed, if it is there yet.
+    pub(crate) fn give_back(&self, held: &Arc<Held>) {
+        if held.is_here() {
+            self.inner.renewals.give_back(held);
+        }
     }
 
     /// A handle to the counter `key`, which each add gives `ttl` to live (see [`Counter::fixed`]). Sends nothing.
@@ -95,13 +161,27 @@ impl Client {
         ))
     }
 
+    /// A handle to the value `key` for holders of a lock: what it writes carries their fence. Sends nothing.
+    ///
+    /// # Errors
+    /// `invalid_argument` if the key is no good, as for [`counter`](Self::counter).
+    pub fn guarded(&self, key: impl AsRef<[u8]>) -> Result<Guarded, Error> {
+        Ok(Guarded::new(
+            self.clone(),
+            spec::ValueSpec::new(key.as_ref())?,
+        ))
+    }
+
     /// A handle to the lock `key`, whose leases last for `ttl`. Sends nothing.
     ///
     /// # Errors
     /// `invalid_argument` if the key is no good, as for [`counter`](Self::counter), or if the TTL is not within 3 ms and
     /// 10 years.
     pub fn lock(&self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<Lock, Error> {
-        Ok(Lock::new(self.clone(), spec::lock(key.as_ref(), ttl)?))
+        Ok(Lock::new(
+            self.clone(),
+            spec::LockSpec::new(key.as_ref(), ttl)?,
+        ))
     }
 
     /// Adds to any counters in one round trip: up to 10,000 entries, made by [`Counter::entry`] and
@@ -118,6 +198,17 @@ impl Client {
         let way = self.way(now.plus(settings.timeout.as_millis()));
         let (batch, step) = AddMany::start(entries, settings, random::jitter(now), now)?;
         Ok(self.run(batch, step, &way).await)
+    }
+
+    /// A meter, which sums adds in memory and brings the sums to the server now and then. With a journal, it takes up what is
+    /// in there, and reads its files on the calling thread; sends nothing yet.
+    ///
+    /// # Errors
+    /// `invalid_argument` if what is flushed would not be remembered for longer than this client's calls may take, or if a file of
+    /// the journal is damaged, `busy` if another meter uses the journal, `unsupported` if it was written by a later version,
+    /// `unavailable` if the system refuses a file, and `closed`.
+    pub fn meter(&self, options: MeterOptions) -> Result<Meter, Error> {
+        Meter::new(self.clone(), options)
     }
 
     /// Looks through all keys of the server for those that match `pattern` (`*`, `?`, `[a-z]`). Sends nothing yet.
@@ -140,6 +231,15 @@ impl Client {
         ))
     }
 
+    /// A sweeper, which bills counters before they end or once they hold much. Sends nothing.
+    ///
+    /// # Errors
+    /// `invalid_argument` if a TTL is not within its bounds (1 ms, for the lock 3 ms, to 10 years), the wait is longer, the
+    /// lock's key is no good or longer than 473 bytes, or what counters hold at least is less than 1.
+    pub fn sweeper(&self, options: SweepOptions) -> Result<Sweeper, Error> {
+        Sweeper::new(self.clone(), options)
+    }
+
     /// Gives `key` (as it is, of any type) `ttl` to live if it is there and has no TTL; gives whether it did.
     ///
     /// # Errors
@@ -153,35 +253,66 @@ impl Client {
         self.inner.backend.healed()
     }
 
+    /// How many locks this client has stolen.
+    pub fn stolen(&self) -> u64 {
+        self.inner.backend.stolen()
+    }
+
     /// The test face of a `memory://` client; nothing for others.
     pub fn memory(&self) -> Option<Memory> {
         self.inner.backend.memory()
     }
 
     /// Closes the connections once the calls under way are over; each later call on this client, its clones and its
-    /// handles fails with `closed`. Deletes nothing and releases no lock.
+    /// handles fails with `closed`. Deletes nothing and releases no lock, but renews none any more.
     pub fn close(&self) {
         self.inner.backend.close();
-        if let Place::Server(connections) = &self.inner.backend.place {
-            connections.clear();
-        }
+        self.inner.renewals.renew_no_more();
+        self.inner.waiters.close();
+        self.inner.place.clear();
     }
 
-    pub(crate) fn backend(&self) -> &Backend<Arc<Connections>> {
+    pub(crate) fn backend(&self) -> &Backend {
         &self.inner.backend
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.inner.place
     }
 
     pub(crate) fn runtime(&self) -> &Handle {
         &self.inner.runtime
     }
 
+    /// Stands in line for a lock, unless the caller does not want to wait. Several servers are asked by each for itself.
+    pub(crate) fn join(&self, lock: &LockSpec, wait: Wait) -> Waiter {
+        let wait = match self.place() {
+            Place::One(_) => wait,
+            Place::Several(_) => Wait::NONE,
+        };
+        self.inner.waiters.join(lock, wait)
+    }
+
+    /// Opens the connection over which its waiters hear of releases.
+    pub(crate) fn hear(&self) {
+        if let Place::One(Node::Server(connections)) = self.place() {
+            let waiters = Arc::clone(&self.inner.waiters);
+            let timeout = self.inner.backend.settings().timeout;
+            let endpoint = connections.endpoint();
+            self.runtime()
+                .spawn(subscriber::hear(waiters, endpoint, timeout));
+        }
+    }
+
     /// The way of an operation that ends at this moment of its own accord.
     pub(crate) fn way(&self, deadline: Instant) -> Way {
-        match &self.inner.backend.place {
-            Place::Server(connections) => {
-                Way::to_server(connections, deadline, self.inner.backend.settings().timeout)
+        let timeout = self.backend().settings().timeout;
+        match self.place() {
+            Place::One(Node::Server(connections)) => Way::to_server(connections, deadline, timeout),
+            Place::One(Node::Memory(server)) => Way::Memory(Caller::new(server)),
+            Place::Several(nodes) => {
+                Way::Nodes(Nodes::new(nodes, deadline, timeout, self.runtime()))
             }
-            Place::Memory(server) => Way::Memory(Caller::new(server)),
         }
     }
 
@@ -204,19 +335,43 @@ impl Client {
     ) -> O::Output {
         let never = std::future::pending();
         let observe = |operation: &O| self.backend().observe(operation);
-        let output = drive(operation, step, way, way, never, observe).await;
+        let output = drive(operation, step, way, way, never, nothing_to_tell, observe).await;
         self.clear_if_closed();
         output
     }
 
     /// Closes what an operation has opened that outlived the client's closing.
     pub(crate) fn clear_if_closed(&self) {
-        if let (Err(_), Place::Server(connections)) =
-            (self.backend().check_open(), &self.inner.backend.place)
-        {
-            connections.clear();
+        if self.backend().check_open().is_err() {
+            self.place().clear();
         }
     }
+}
+
+impl WeakClient {
+    /// The client, if somebody keeps it.
+    pub(crate) fn upgrade(&self) -> Option<Client> {
+        Some(Client {
+            inner: self.0.upgrade()?,
+        })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.renewals.close();
+        self.waiters.close();
+    }
+}
+
+/// The runtime that a client is made in.
+pub(crate) fn runtime() -> Result<Handle, Error> {
+    Handle::try_current().map_err(|_| {
+        Error::new(
+            Code::Unsupported,
+            "a client is made inside of a tokio runtime",
+        )
+    })
 }
 
 impl fmt::Debug for Client {

@@ -1,9 +1,36 @@
-//! The process's monotonic clock, in milliseconds since it was first read.
+//! The process's monotonic clock, in milliseconds since it was first read, and the virtual one of a server in memory.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tallylock_core::time::Instant;
+
+use crate::memory::Server;
+
+/// What a client's leases run by.
+#[derive(Clone)]
+pub(crate) enum Clock {
+    Machine,
+    Virtual(Arc<Server>),
+}
+
+impl Clock {
+    /// The time on it.
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Self::Machine => now(),
+            Self::Virtual(server) => server.now(),
+        }
+    }
+
+    /// The server in memory whose clock it is.
+    pub(crate) fn memory(&self) -> Option<&Arc<Server>> {
+        match self {
+            Self::Machine => None,
+            Self::Virtual(server) => Some(server),
+        }
+    }
+}
 
 /// The time now.
 ///

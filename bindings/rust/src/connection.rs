@@ -1,20 +1,17 @@
 //! A connection that many operations use at the same time.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisResult, Value};
 use tallylock_core::step::{Call, Outcome, Reply, Undelivered};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsConnector;
 
-use crate::endpoint::{Address, Endpoint};
+use crate::dial::{Stream, dial};
+use crate::endpoint::Endpoint;
 use crate::socket::{Look, TRUSTED_FOR, look};
-use crate::{clock, tls, wire};
+use crate::{clock, wire};
 
 /// An open connection that has said who it is. It ends with this value.
 pub(crate) struct Connection {
@@ -31,36 +28,11 @@ impl Connection {
     /// Connects and says hello. Has no deadline of its own.
     pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, Undelivered> {
         let address = &endpoint.address;
-        let not_sent = |error: io::Error| {
-            Undelivered::NotSent(format!("cannot connect to {address}: {error}"))
-        };
-        let connection = match address {
-            Address::Unix(path) => {
-                let socket = UnixStream::connect(path).await.map_err(not_sent)?;
-                let view = view(&socket).map_err(not_sent)?;
-                Self::over(socket, view).await
-            }
-            Address::Tcp { host, port } => {
-                let socket = connect_tcp(host, *port).await.map_err(not_sent)?;
-                let view = view(&socket).map_err(not_sent)?;
-                Self::over(socket, view).await
-            }
-            Address::Tls { host, port } => {
-                let (connector, name) =
-                    (TlsConnector::from(tls::config()?), tls::server_name(host)?);
-                let socket = connect_tcp(host, *port).await.map_err(not_sent)?;
-                let view = view(&socket).map_err(not_sent)?;
-                let stream = connector
-                    .connect(name, socket)
-                    .await
-                    .map_err(|error| tls::undelivered(&error))?;
-                Self::over(stream, view).await
-            }
-        };
+        let (stream, view) = dial(address).await?;
         let unanswered = |error: redis::RedisError| {
             Undelivered::NotSent(format!("{address} does not answer: {error}"))
         };
-        let connection = connection.map_err(unanswered)?;
+        let connection = Self::over(stream, view).await.map_err(unanswered)?;
         let greetings = endpoint.greetings();
         let commands = greetings
             .iter()
@@ -73,10 +45,7 @@ impl Connection {
         Ok(connection)
     }
 
-    async fn over<S>(stream: S, view: OwnedFd) -> RedisResult<Self>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn over(stream: Stream, view: OwnedFd) -> RedisResult<Self> {
         // What it says about itself is our handshake's business, and how long it waits our operations'.
         let info = RedisConnectionInfo::default().set_skip_set_lib_name();
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
@@ -169,14 +138,4 @@ impl Drop for Waiting<'_> {
             self.connection.mark_silent();
         }
     }
-}
-
-async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let socket = TcpStream::connect((host, port)).await?;
-    socket.set_nodelay(true)?;
-    Ok(socket)
-}
-
-fn view(socket: &impl AsFd) -> io::Result<OwnedFd> {
-    socket.as_fd().try_clone_to_owned()
 }

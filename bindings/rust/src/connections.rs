@@ -44,6 +44,10 @@ impl Connections {
         }
     }
 
+    pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
+        Arc::clone(&self.endpoint)
+    }
+
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }

@@ -53,6 +53,17 @@ impl Target {
         }
     }
 
+    /// Whether both are the same server, whatever the user or the database.
+    pub(crate) fn is_same_server(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Server(one), Self::Server(other)) => {
+                one.address.place() == other.address.place()
+            }
+            (Self::Memory { name: Some(one) }, Self::Memory { name: Some(other) }) => one == other,
+            _ => false,
+        }
+    }
+
     fn memory(rest: &str) -> Result<Self, Error> {
         let name = rest.strip_suffix('/').unwrap_or(rest);
         if !name
@@ -121,6 +132,16 @@ impl Endpoint {
             password: password.map(Into::into),
             database: settings.db(),
         })
+    }
+}
+
+impl Address {
+    /// Where it is, with TLS or without.
+    fn place(&self) -> (&str, u16, &Path) {
+        match self {
+            Self::Tcp { host, port } | Self::Tls { host, port } => (host, *port, Path::new("")),
+            Self::Unix(path) => ("", 0, path),
+        }
     }
 }
 

@@ -1,35 +1,92 @@
-//! A lease as both clients hold it: what the core knows of it, in the process that acquired it.
+//! A lease as both clients hold it: what the core knows of it, in the process that acquired it, and who is told of its end.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use tallylock_core::error::{Error, Reason};
-use tallylock_core::lock::{Extend, Extending, Grant, Lease, LeaseTtl, Lock, Release};
+use tallylock_core::lock::{
+    Extend, Extending, Grant, Keeping, LeaseTtl, Lock, Release, Renewal, Transferred, Verify,
+};
 use tallylock_core::settings::Settings;
-use tallylock_core::step::Step;
+use tallylock_core::step::{Event, Next, Operation, Step};
 use tallylock_core::time::{Instant, Ttl, Wait};
 use tallylock_core::token::Seed;
+use tokio::sync::Notify;
+
+use crate::clock;
 
 /// A granted lock, with what has become of it since.
-#[derive(Debug)]
 pub(crate) struct Held {
     lock: Lock,
     fence: u64,
+    /// Names it among those of this process.
+    number: u64,
     /// The process that acquired it: a lease does not pass to a child.
     process: u32,
-    lease: Mutex<Lease>,
+    /// Whether it is renewed, or somebody wants to be told of its loss.
+    is_watched: AtomicBool,
+    state: Mutex<State>,
+    /// Tell of each change that somebody may wait for: to tasks, and to threads.
+    changed: Notify,
+    changed_for_threads: Condvar,
+}
+
+struct State {
+    renewal: Renewal,
+    /// What those who wait were told last.
+    told: Told,
+    on_lost: Vec<OnLost>,
+}
+
+type OnLost = Box<dyn FnOnce(Error) + Send>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Told {
+    lost: bool,
+    left: bool,
+    over: bool,
+}
+
+/// What somebody who waits for the end of a lease finds.
+pub(crate) enum End {
+    NotYet,
+    /// The holder let go of it.
+    LetGo,
+    Lost(Error),
 }
 
 /// An operation that was started, with its first step.
 pub(crate) type Started<O, T> = (O, Step<Result<T, Error>>);
 
 impl Held {
-    pub(crate) fn new(lock: Lock, grant: Grant) -> Self {
+    pub(crate) fn new(
+        lock: Lock,
+        grant: Grant,
+        keeping: Keeping,
+        settings: &Settings,
+        seed: Seed,
+        now: Instant,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let fence = grant.fence;
+        let renewal = Renewal::new(lock.clone(), grant, keeping, settings, seed, now);
         Self {
-            lock: lock.clone(),
-            fence: grant.fence,
+            lock,
+            fence,
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             process: std::process::id(),
-            lease: Mutex::new(Lease::new(lock, grant)),
+            is_watched: AtomicBool::new(keeping.is_renewed()),
+            state: Mutex::new(State {
+                renewal,
+                told: Told::default(),
+                on_lost: Vec::new(),
+            }),
+            changed: Notify::const_new(),
+            changed_for_threads: Condvar::new(),
         }
     }
 
@@ -37,16 +94,30 @@ impl Held {
         self.fence
     }
 
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Has it looked at without being asked from now on.
+    pub(crate) fn watch(&self) {
+        self.is_watched.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this is the process that acquired it.
+    pub(crate) fn is_here(&self) -> bool {
+        std::process::id() == self.process
+    }
+
     /// How long it is still ours by our clock.
     pub(crate) fn remaining(&self, now: Instant) -> Duration {
-        let left = self.lease().map_or(0, |lease| lease.remaining(now));
-        Duration::from_millis(left)
+        let left = self.with(now, |renewal| renewal.lease().remaining(now));
+        Duration::from_millis(left.unwrap_or(0))
     }
 
     /// `lost` if less than `margin`, or nothing, is left of it by our clock.
     pub(crate) fn ensure(&self, now: Instant, margin: Duration) -> Result<(), Error> {
-        let margin = Wait::from_duration(margin).map_err(|error| self.about(error))?;
-        self.lease()?.ensure(now, margin)
+        let margin = self.margin(margin)?;
+        self.with(now, |renewal| renewal.lease().ensure(now, margin))?
     }
 
     /// Starts to extend it to `ttl` from now.
@@ -60,7 +131,9 @@ impl Held {
         let ttl = Ttl::from_duration(ttl)
             .and_then(LeaseTtl::new)
             .map_err(|error| self.about(error))?;
-        self.lease()?.extend(ttl, settings, seed, now)
+        self.with(now, |renewal| {
+            renewal.lease().extend(ttl, settings, seed, now)
+        })?
     }
 
     /// Takes in how an extend ended.
@@ -68,33 +141,238 @@ impl Held {
         &self,
         extending: Extending,
         result: Result<Instant, Error>,
+        now: Instant,
     ) -> Result<(), Error> {
-        self.lease()?.extended(extending, result)
+        self.with(now, |renewal| renewal.lease().extended(extending, result))?
     }
 
-    /// Starts to release it; nothing if that is done already.
+    /// Starts to ask the server whether it is ours.
+    pub(crate) fn verify(
+        &self,
+        settings: &Settings,
+        seed: Seed,
+        now: Instant,
+    ) -> Result<Started<Verify, Instant>, Error> {
+        self.with(now, |renewal| renewal.lease().verify(settings, seed, now))?
+    }
+
+    /// Takes in what the server said.
+    pub(crate) fn verified(
+        &self,
+        result: Result<Instant, Error>,
+        now: Instant,
+        margin: Wait,
+    ) -> Result<(), Error> {
+        self.with(now, |renewal| renewal.lease().verified(result, now, margin))?
+    }
+
+    /// A margin, if it is no longer than a wait may be.
+    pub(crate) fn margin(&self, margin: Duration) -> Result<Wait, Error> {
+        Wait::from_duration(margin).map_err(|error| self.about(error))
+    }
+
+    /// Lets go of it because a release comes; whether one is to be sent, once [it is over](Self::is_over).
+    pub(crate) fn leave(&self, now: Instant) -> Result<bool, Error> {
+        self.with(now, |renewal| renewal.leave(now))
+    }
+
+    /// Starts the release of what was left.
     pub(crate) fn release(
         &self,
         settings: &Settings,
         seed: Seed,
         now: Instant,
-    ) -> Result<Option<Started<Release, ()>>, Error> {
-        Ok(self.lease()?.release(settings, seed, now))
+    ) -> Result<Started<Release, ()>, Error> {
+        self.with(now, |renewal| renewal.release(settings, seed, now))
     }
 
     /// Takes in how a release ended.
-    pub(crate) fn released(&self, result: Result<(), Error>) -> Result<(), Error> {
-        self.lease()?.released(result)
+    pub(crate) fn released(&self, result: Result<(), Error>, now: Instant) -> Result<(), Error> {
+        self.with(now, |renewal| renewal.lease().released(result))?
     }
 
-    /// The lease, for the process that acquired it.
-    fn lease(&self) -> Result<MutexGuard<'_, Lease>, Error> {
-        if std::process::id() != self.process {
+    /// Gives it away; good once [it is over](Self::is_over).
+    pub(crate) fn transfer(&self, now: Instant) -> Result<Transferred, Error> {
+        self.with(now, |renewal| renewal.transfer(now))?
+    }
+
+    /// Why it was lost, if it was.
+    pub(crate) fn lost(&self, now: Instant) -> Option<Error> {
+        self.with(now, |renewal| renewal.lease().lost(now).cloned())
+            .unwrap_or_else(Some)
+    }
+
+    /// Has the renewal go on with what happened; and whether something is under way then.
+    pub(crate) fn step(
+        &self,
+        now: Instant,
+        event: Event,
+    ) -> Result<(Step<Result<(), Error>>, bool), Error> {
+        self.with(now, |renewal| {
+            let step = renewal.handle(now, event);
+            (step, renewal.is_renewing())
+        })
+    }
+
+    /// When it is to be looked at next; nothing if it is not watched, something is under way, or it has ended.
+    pub(crate) fn rests_until(&self, now: Instant) -> Option<Instant> {
+        if !self.is_watched.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.with(now, |renewal| renewal.next(now))
+            .unwrap_or_default()
+    }
+
+    /// Whether the renewal has met a refusal of scripts.
+    pub(crate) fn met_refusal_of_scripts(&self) -> bool {
+        self.state().renewal.met_refusal_of_scripts()
+    }
+
+    /// Has it renewed no more.
+    pub(crate) fn keep_no_longer(&self) {
+        self.state().renewal.keep_no_longer();
+    }
+
+    /// Calls back when it is lost, on a thread of its own; never if the holder lets go of it before.
+    pub(crate) fn on_lost(&self, now: Instant, callback: OnLost) {
+        match self.end(now) {
+            End::Lost(error) => call_back(callback, error),
+            End::LetGo => {}
+            End::NotYet => {
+                self.state().on_lost.push(callback);
+                // It may have been lost just before.
+                self.lost(now);
+            }
+        }
+    }
+
+    /// Whether it has ended by now.
+    pub(crate) fn end(&self, now: Instant) -> End {
+        let end = self.with(now, |renewal| {
+            let lease = renewal.lease();
+            match lease.lost(now).cloned() {
+                Some(error) => End::Lost(error),
+                None if lease.is_left() => End::LetGo,
+                None => End::NotYet,
+            }
+        });
+        end.unwrap_or_else(End::Lost)
+    }
+
+    /// Waits until the holder lets go of it or it is lost, and gives why.
+    pub(crate) async fn until_lost(&self, now: impl Fn() -> Instant) -> Option<Error> {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            match self.end(now()) {
+                End::Lost(error) => return Some(error),
+                End::LetGo => return None,
+                End::NotYet => changed.await,
+            }
+        }
+    }
+
+    /// Waits on this thread until the holder lets go of it or it is lost, and gives why; nothing if it is ours after `longest`
+    /// on the machine's clock.
+    pub(crate) fn wait_until_lost(
+        &self,
+        now: impl Fn() -> Instant,
+        longest: Duration,
+    ) -> Option<Error> {
+        let longest = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
+        let until = clock::now().plus(longest);
+        loop {
+            let present = now();
+            match self.end(present) {
+                End::Lost(error) => return Some(error),
+                End::LetGo => return None,
+                End::NotYet => {}
+            }
+            let left = clock::left_until(until);
+            if left.is_zero() {
+                return None;
+            }
+            let longest = left.min(self.remaining(present));
+            self.wait(|state| state.told == Told::default(), longest);
+        }
+    }
+
+    /// Waits on this thread until no renewal is under way that a release must not overtake.
+    pub(crate) fn settle(&self, now: impl Fn() -> Instant) {
+        while let Some(until) = self.under_way(now()) {
+            let left = Duration::from_millis(until.since(now()));
+            self.wait(|state| !state.told.over, left);
+        }
+    }
+
+    /// Waits on this thread for a change while it is awaited, and no longer than it takes to see that the machine has slept.
+    fn wait(&self, is_awaited: impl Fn(&State) -> bool, longest: Duration) {
+        let state = self.state();
+        if is_awaited(&state) {
+            let slice = longest.min(Duration::from_secs(1));
+            drop(self.changed_for_threads.wait_timeout(state, slice));
+        }
+    }
+
+    /// Until when something is under way that a release must not overtake; nothing if there is nothing.
+    pub(crate) fn under_way(&self, now: Instant) -> Option<Instant> {
+        match self.step(now, Event::Woke) {
+            Ok((step, true)) => match step.next {
+                Next::WaitUntil(until) => Some(until),
+                Next::Done(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Is told of the next change.
+    pub(crate) fn changes(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Does something with the lease, in the process that acquired it, and tells who waits for what comes of it.
+    fn with<T>(&self, now: Instant, act: impl FnOnce(&mut Renewal) -> T) -> Result<T, Error> {
+        if !self.is_here() {
             let detail = "it belongs to the process that forked this one";
             return Err(self.lock.lost(Reason::Forked, detail));
         }
+        let mut state = self.state();
+        let result = act(&mut state.renewal);
+        let told = Told {
+            lost: state.renewal.lease().lost(now).is_some(),
+            left: state.renewal.lease().is_left(),
+            over: state.renewal.is_over(),
+        };
+        if told != state.told || (told.lost && !state.on_lost.is_empty()) {
+            state.told = told;
+            self.tell(state, now);
+        }
+        Ok(result)
+    }
+
+    #[cold]
+    fn tell(&self, mut state: MutexGuard<'_, State>, now: Instant) {
+        let lost = state.renewal.lease().lost(now).cloned();
+        let is_over = lost.is_some() || state.told.left;
+        let callbacks = if is_over {
+            std::mem::take(&mut state.on_lost)
+        } else {
+            Vec::new()
+        };
+        // Whoever is woken finds the lock free.
+        drop(state);
+        self.changed.notify_waiters();
+        self.changed_for_threads.notify_all();
+        if let Some(lost) = lost {
+            for callback in callbacks {
+                call_back(callback, lost.clone());
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the mutex.
-        Ok(self.lease.lock().unwrap_or_else(PoisonError::into_inner))
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn about(&self, error: Error) -> Error {
@@ -102,12 +380,28 @@ impl Held {
     }
 }
 
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("fence", &self.fence)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Calls back on a thread of its own: whoever found out must not wait for what the callback does, nor end with its panic.
+fn call_back(callback: OnLost, error: Error) {
+    let spawned = thread::Builder::new()
+        .name("tallylock-lost".into())
+        .spawn(move || callback(error));
+    // Without a thread the holder finds out when it asks.
+    drop(spawned);
+}
+
 #[cfg(test)]
 mod tests {
     use tallylock_core::error::Code;
     use tallylock_core::lock::Acquire;
     use tallylock_core::memory::Memory;
-    use tallylock_core::step::{Event, Next, Operation};
 
     use super::*;
     use crate::spec;
@@ -127,7 +421,10 @@ mod tests {
             Acquire::start(lock.clone(), Wait::NONE, &settings, seed(), START);
         loop {
             match step.next {
-                Next::Done(grant) => return Held::new(lock, grant.unwrap()),
+                Next::Done(grant) => {
+                    let (grant, keeping) = (grant.unwrap(), Keeping::default());
+                    return Held::new(lock, grant, keeping, &settings, seed(), START);
+                }
                 Next::WaitUntil(_) => {
                     let call = &step.calls[0];
                     let replied = Event::Replied {
@@ -151,13 +448,17 @@ mod tests {
         let forked = [
             held.ensure(START, Duration::ZERO).unwrap_err(),
             held.extend(TTL, &settings, seed(), START).unwrap_err(),
-            held.release(&settings, seed(), START).unwrap_err(),
+            held.verify(&settings, seed(), START).unwrap_err(),
+            held.transfer(START).unwrap_err(),
+            held.leave(START).unwrap_err(),
+            held.lost(START).unwrap(),
         ];
         assert!(
             forked
                 .iter()
                 .all(|error| error.code() == Code::Lost(Reason::Forked))
         );
+        assert_eq!(held.rests_until(START), None, "nothing is renewed");
     }
 
     #[test]
@@ -165,5 +466,23 @@ mod tests {
         let error = held().ensure(START, Duration::MAX).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
         assert!(error.to_string().contains("\"l\""), "{error}");
+    }
+
+    #[test]
+    fn who_looks_at_the_clock_first_tells_those_who_wait() {
+        let held = held();
+        let (tell, told) = std::sync::mpsc::channel();
+        for _ in 0..2 {
+            let tell = tell.clone();
+            held.on_lost(START, Box::new(move |error| tell.send(error).unwrap()));
+        }
+        let late = START.plus(60_000);
+        assert_eq!(held.remaining(late), Duration::ZERO);
+        for _ in 0..2 {
+            let error = told.recv_timeout(TTL).unwrap();
+            assert_eq!(error.code(), Code::Lost(Reason::Expired));
+        }
+        held.on_lost(late, Box::new(move |error| tell.send(error).unwrap()));
+        assert!(told.recv_timeout(TTL).is_ok(), "also who comes later");
     }
 }

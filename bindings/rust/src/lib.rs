@@ -23,7 +23,8 @@
 //! ```
 //!
 //! Reading path: `spec` is what a handle was opened for, `client` drives the operations that it makes. `way`,
-//! `connections` and `connection` carry their calls; `blocking` does the same on the calling thread.
+//! `connections` and `connection` carry their calls, `nodes` to several servers; `blocking` does the same on the calling
+//! thread.
 #![forbid(unsafe_code)]
 
 mod acquire;
@@ -35,34 +36,51 @@ mod clock;
 mod connection;
 mod connections;
 mod counter;
+mod dial;
 mod endpoint;
+mod guarded;
 mod handshake;
 mod held;
 mod lease;
 mod lock;
 mod memory;
+mod meter;
+mod nodes;
 mod options;
+mod per_process;
 mod random;
+mod redlock;
+mod renewals;
 mod scan;
+mod site;
 mod socket;
 mod spec;
+mod subscriber;
+pub mod sweeper;
 mod tls;
 mod value;
+mod waiters;
 mod way;
 mod wire;
 
 pub use claims::OpenClaim;
 pub use client::Client;
 pub use counter::Counter;
+pub use guarded::Guarded;
 pub use lease::Lease;
 pub use lock::Lock;
 pub use memory::{Memory, MemoryKey};
+pub use meter::{Meter, MeterOptions};
 pub use options::{Options, Owner};
+pub use redlock::{Redlock, RedlockOptions};
 pub use scan::Scan;
+pub use sweeper::{Sweep, SweepOptions, Sweeper};
 pub use tallylock_core::claim::{Claimed, Listed, State as ClaimState};
 pub use tallylock_core::counter::{Added, Entry, Expiry};
 pub use tallylock_core::error::{Applied, Code, Error, Reason};
 pub use tallylock_core::key::SideKey;
+pub use tallylock_core::lock::{Holder, Stolen};
+pub use tallylock_core::meter::{Flushed, Refused};
 pub use tallylock_core::scan::Found;
 pub use tallylock_core::step::Reply;
 pub use tallylock_core::value::{Offered, Update};

@@ -12,12 +12,14 @@ use tallylock_core::memory::Memory as Node;
 use tallylock_core::step::{Call, Outcome};
 use tallylock_core::time::{Instant, Ttl};
 
+use crate::waiters::Waiters;
+
 /// The test face of a `memory://` client: looks at and changes what the server in memory holds, as another program
 /// would, and moves its clock.
 ///
 /// The clock is virtual: it stands still while calls are made, moves by [`advance`](Self::advance), and when every
 /// caller is waiting (an acquire of a lock that is held), jumps to the next moment at which one of them goes on. So tests
-/// that wait take no time.
+/// that wait take no time. What a test lets pass is what the process would have slept: no lease is renewed in it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -130,6 +132,8 @@ impl fmt::Debug for Memory {
 #[derive(Default)]
 pub(crate) struct Server {
     state: Mutex<State>,
+    /// Those who want to hear of releases.
+    waiters: Mutex<Vec<Weak<Waiters>>>,
 }
 
 #[derive(Default)]
@@ -145,6 +149,8 @@ struct State {
 struct Parked {
     until: Instant,
     waker: Waker,
+    /// Whether it is an operation, and not only somebody who looks on.
+    is_caller: bool,
 }
 
 impl Server {
@@ -164,9 +170,46 @@ impl Server {
         server
     }
 
+    /// Has these told of what is published.
+    pub(crate) fn tell(&self, waiters: &Arc<Waiters>) {
+        let mut all = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(waiters));
+    }
+
+    /// Executes a call at once, and tells what it has published.
+    fn execute(&self, call: &Call) -> Outcome {
+        let (outcome, published) = {
+            let mut state = self.state();
+            let outcome = state.node.execute(call);
+            (outcome, state.node.published().to_vec())
+        };
+        for channel in published {
+            let all = self
+                .waiters
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            for waiters in all.iter().filter_map(Weak::upgrade) {
+                waiters.released(&channel);
+            }
+        }
+        outcome
+    }
+
     /// The time on the virtual clock.
     pub(crate) fn now(&self) -> Instant {
         self.state().node.now()
+    }
+
+    /// Waits until the virtual clock has been moved past a moment; nothing is a reason for it to jump there.
+    pub(crate) fn passing_of(&self, until: Instant) -> Sleep<'_> {
+        Sleep {
+            server: self,
+            until,
+            is_caller: false,
+            ticket: None,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -178,8 +221,9 @@ impl State {
     /// Lets the clock jump if nobody can do anything before the next moment that somebody waits for; gives whom to wake.
     #[must_use]
     fn jump(&mut self) -> Vec<Waker> {
-        match self.parked.values().map(|parked| parked.until).min() {
-            Some(next) if self.parked.len() == self.callers => {
+        let callers = self.parked.values().filter(|parked| parked.is_caller);
+        match callers.clone().map(|parked| parked.until).min() {
+            Some(next) if callers.count() == self.callers => {
                 self.node.advance(next.since(self.node.now()));
                 self.take_due()
             }
@@ -217,7 +261,7 @@ impl Caller {
 
     /// Executes a call at once.
     pub(crate) fn execute(&self, call: &Call) -> Outcome {
-        self.server.state().node.execute(call)
+        self.server.execute(call)
     }
 
     /// The time on the virtual clock.
@@ -230,6 +274,7 @@ impl Caller {
         Sleep {
             server: &self.server,
             until,
+            is_caller: true,
             ticket: None,
         }
     }
@@ -249,6 +294,7 @@ impl Drop for Caller {
 pub(crate) struct Sleep<'a> {
     server: &'a Server,
     until: Instant,
+    is_caller: bool,
     ticket: Option<u64>,
 }
 
@@ -269,6 +315,7 @@ impl Future for Sleep<'_> {
             Parked {
                 until: self.until,
                 waker: context.waker().clone(),
+                is_caller: self.is_caller,
             },
         );
         let due = state.jump();

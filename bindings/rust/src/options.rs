@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tallylock_core::error::Error;
-use tallylock_core::settings::Settings;
+use tallylock_core::settings::{Scripts, Settings};
 use tallylock_core::time::Ttl;
 use tallylock_core::token::Label;
 
@@ -85,10 +85,20 @@ impl Options {
         self.settings.label = owner.label()?;
         Ok(self)
     }
+
+    /// Goes by WATCH, MULTI and EXEC from the first call on, and sends no script.
+    ///
+    /// A client finds out by itself that a server or an account forbids scripts, from its first refusal; this is for
+    /// where such a refusal is logged as an attack. `memory://` is as it is without.
+    #[must_use]
+    pub fn avoid_scripts(mut self) -> Self {
+        self.settings.scripts = Scripts::Avoided;
+        self
+    }
 }
 
 impl Owner {
-    fn label(self) -> Result<Option<Label>, Error> {
+    pub(crate) fn label(self) -> Result<Option<Label>, Error> {
         match self {
             Self::HostAndPid => Ok(Some(host_and_pid())),
             Self::Label(text) => Label::new(text).map(Some),

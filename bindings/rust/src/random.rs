@@ -10,14 +10,14 @@ use tallylock_core::token::Seed;
 ///
 /// Fails with `unavailable` if the system has none.
 pub(crate) fn secret() -> Result<Seed, Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        Error::new(
-            Code::Unavailable,
-            format!("the system gives no random bytes: {error}"),
-        )
-    })?;
-    Ok(Seed::new(bytes))
+    bytes().map(Seed::new)
+}
+
+/// A name that was not given before and is not guessed: 32 hexadecimal digits.
+///
+/// Fails with `unavailable` if the system gives no random bytes.
+pub(crate) fn name() -> Result<String, Error> {
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes()?)))
 }
 
 /// A seed for an operation that makes no token: it only spreads the pauses between its repeats, and a system call on each
@@ -30,4 +30,15 @@ pub(crate) fn jitter(now: Instant) -> Seed {
     bytes[..8].copy_from_slice(&count.to_be_bytes());
     bytes[8..].copy_from_slice(&(place ^ now.as_millis().rotate_left(32)).to_be_bytes());
     Seed::new(bytes)
+}
+
+fn bytes() -> Result<[u8; 16], Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::new(
+            Code::Unavailable,
+            format!("the system gives no random bytes: {error}"),
+        )
+    })?;
+    Ok(bytes)
 }

@@ -36,7 +36,7 @@ impl Scan {
         let (look, step) = self.walk.go_on(settings, now);
         let way = self.client.way(now.plus(settings.timeout.as_millis()));
         let page = self.client.run(look, step, &way).await?;
-        Ok(Some(self.walk.turn(page)))
+        Ok(Some(self.walk.turn(page).found))
     }
 
     /// Where it stands, to be gone on from later by [`Client::scan_from`]; nothing at the beginning and at the end.
@@ -93,9 +93,9 @@ impl Walk {
     }
 
     /// Takes in what the look found.
-    pub(crate) fn turn(&mut self, page: Page) -> Vec<Found> {
-        self.place = page.next.map_or(Place::End, Place::At);
-        page.found
+    pub(crate) fn turn(&mut self, mut page: Page) -> Page {
+        self.place = page.next.take().map_or(Place::End, Place::At);
+        page
     }
 
     pub(crate) fn cursor(&self) -> Option<&[u8]> {

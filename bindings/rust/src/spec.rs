@@ -1,5 +1,6 @@
 //! What a handle was opened for, checked once: the requests of both clients come from here.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tallylock_core::claim::{Abort, Commit, Open};
@@ -8,9 +9,13 @@ use tallylock_core::error::Error;
 use tallylock_core::heal::Heal;
 use tallylock_core::id::Id;
 use tallylock_core::key::Key;
-use tallylock_core::lock::{LeaseTtl, Lock};
-use tallylock_core::time::Ttl;
-use tallylock_core::value::{CompareAndSet, Get, ReplaceIfPresent, Touch};
+use tallylock_core::lock::{Keeping, LeaseTtl, Lock, Transferred, already_held};
+use tallylock_core::time::{Instant, Ttl};
+use tallylock_core::value::{
+    CompareAndSet, Get, GuardedDelete, GuardedSet, ReplaceIfPresent, Touch,
+};
+
+use crate::held::{End, Held};
 
 /// A counter's key, and how it is to be used.
 #[derive(Clone, Debug)]
@@ -131,6 +136,7 @@ impl CounterSpec {
             key: self.key.clone(),
             id: self.id(id)?,
             ttl: self.ttl,
+            fence: self.fence,
         })
     }
 
@@ -200,6 +206,27 @@ impl ValueSpec {
         })
     }
 
+    pub(crate) fn guarded_set(
+        &self,
+        value: &[u8],
+        fence: u64,
+        ttl: Duration,
+    ) -> Result<GuardedSet, Error> {
+        Ok(GuardedSet {
+            key: self.key.clone(),
+            value: value.to_vec(),
+            fence,
+            ttl: self.ttl(ttl)?,
+        })
+    }
+
+    pub(crate) fn guarded_delete(&self, fence: u64) -> GuardedDelete {
+        GuardedDelete {
+            key: self.key.clone(),
+            fence,
+        }
+    }
+
     pub(crate) fn ttl(&self, ttl: Duration) -> Result<Ttl, Error> {
         Ttl::from_duration(ttl).map_err(|error| error.about(self.key.as_bytes()))
     }
@@ -211,6 +238,82 @@ pub(crate) fn heal(key: &[u8], ttl: Duration) -> Result<Heal, Error> {
         key: key.to_vec(),
         ttl: Ttl::from_duration(ttl).map_err(|error| error.about(key))?,
     })
+}
+
+/// A lock's key and TTL, how its leases are kept, and the one that its handle has.
+#[derive(Debug)]
+pub(crate) struct LockSpec {
+    pub(crate) lock: Lock,
+    pub(crate) keeping: Keeping,
+    current: Mutex<Weak<Held>>,
+}
+
+impl LockSpec {
+    pub(crate) fn new(key: &[u8], ttl: Duration) -> Result<Self, Error> {
+        Ok(Self::of(lock(key, ttl)?, Keeping::default()))
+    }
+
+    pub(crate) fn of(lock: Lock, keeping: Keeping) -> Self {
+        Self {
+            lock,
+            keeping,
+            current: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn renewed_every(self, interval: Duration) -> Result<Self, Error> {
+        let keeping = Ttl::from_duration(interval)
+            .and_then(|interval| self.keeping.every(interval, self.lock.ttl()))
+            .map_err(|error| self.about(error))?;
+        Ok(Self::of(self.lock, keeping))
+    }
+
+    pub(crate) fn without_renewal(self) -> Self {
+        let keeping = self.keeping.never();
+        Self::of(self.lock, keeping)
+    }
+
+    pub(crate) fn held_at_most(self, longest: Duration) -> Result<Self, Error> {
+        let longest = Ttl::from_duration(longest).map_err(|error| self.about(error))?;
+        let keeping = self.keeping.at_most(longest);
+        Ok(Self::of(self.lock, keeping))
+    }
+
+    /// `already_held` if the handle has a lease that is ours: waiting for it would be waiting for ourselves.
+    pub(crate) fn check_free(&self, now: Instant) -> Result<(), Error> {
+        let current = self.current().upgrade();
+        match current {
+            Some(held) if matches!(held.end(now), End::NotYet) => {
+                Err(already_held(self.lock.key().as_bytes()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A token's text read, with the lock that it is adopted for.
+    pub(crate) fn transferred(&self, token: &str) -> Result<Transferred, Error> {
+        Transferred::read(token).map_err(|error| self.about(error))
+    }
+
+    /// Remembers the lease that the handle has now.
+    pub(crate) fn remember(&self, held: &Arc<Held>) {
+        *self.current() = Arc::downgrade(held);
+    }
+
+    fn current(&self) -> MutexGuard<'_, Weak<Held>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn about(&self, error: Error) -> Error {
+        error.about(self.lock.key().as_bytes())
+    }
+}
+
+/// A clone is a handle of its own, which holds nothing.
+impl Clone for LockSpec {
+    fn clone(&self) -> Self {
+        Self::of(self.lock.clone(), self.keeping)
+    }
 }
 
 /// The lock of this key, whose leases have this TTL.

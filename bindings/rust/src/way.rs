@@ -9,16 +9,19 @@ use std::task::Poll;
 use tallylock_core::drive::{Clock, Transport};
 use tallylock_core::step::{Call, Lane, Outcome, Undelivered};
 use tallylock_core::time::{Instant, Ttl};
+use tokio::runtime::Handle;
 
 use crate::clock;
 use crate::connection::Connection;
 use crate::connections::Connections;
 use crate::memory::Caller;
+use crate::nodes::Nodes;
 
 /// The way of one operation to its server.
 pub(crate) enum Way {
     Server(ServerWay),
     Memory(Caller),
+    Nodes(Nodes),
 }
 
 /// All of an operation's calls go over the connection that it began with, in order, as long as that lasts.
@@ -27,6 +30,7 @@ pub(crate) struct ServerWay {
     /// When the operation's own deadline is.
     deadline: Instant,
     timeout: Ttl,
+    is_one_of_several: bool,
     unanswered: AtomicUsize,
     /// Calls go out one after the other: whoever has to wait for a connection is not overtaken by a later call.
     turn: tokio::sync::Mutex<()>,
@@ -46,14 +50,7 @@ impl Way {
         deadline: Instant,
         timeout: Ttl,
     ) -> Self {
-        Self::Server(ServerWay {
-            connections: Arc::clone(connections),
-            deadline,
-            timeout,
-            unanswered: AtomicUsize::new(0),
-            turn: tokio::sync::Mutex::default(),
-            lines: Mutex::default(),
-        })
+        Self::Server(ServerWay::new(connections, deadline, timeout))
     }
 }
 
@@ -62,6 +59,7 @@ impl Transport for &Way {
         match self {
             Way::Server(server) => server.send(call).await,
             Way::Memory(caller) => caller.execute(&call),
+            Way::Nodes(nodes) => nodes.send(call).await,
         }
     }
 }
@@ -71,30 +69,64 @@ impl Clock for &Way {
         match self {
             Way::Server(_) => clock::now(),
             Way::Memory(caller) => caller.now(),
+            Way::Nodes(nodes) => nodes.now(),
         }
     }
 
     async fn sleep_until(&self, until: Instant) {
         match self {
-            Way::Server(server) => {
-                let sleep = {
-                    let _entered = server.connections.runtime().enter();
-                    tokio::time::sleep(clock::left_until(until))
-                };
-                sleep.await;
-                // After a stall a reply may be in the socket that is as old as the timer: its reader goes first.
-                tokio::task::yield_now().await;
-            }
+            Way::Server(server) => sleep_until(until, server.connections.runtime()).await,
             Way::Memory(caller) => caller.sleep_until(until).await,
+            Way::Nodes(nodes) => nodes.sleep_until(until).await,
         }
     }
 }
 
+/// Waits for one of two things, whichever comes first.
+pub(crate) async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| match one.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => other.as_mut().poll(context),
+    })
+    .await;
+}
+
+/// Waits on the machine's clock.
+pub(crate) async fn sleep_until(until: Instant, runtime: &Handle) {
+    let sleep = {
+        let _entered = runtime.enter();
+        tokio::time::sleep(clock::left_until(until))
+    };
+    sleep.await;
+    // After a stall a reply may be in the socket that is as old as the timer: its reader goes first.
+    tokio::task::yield_now().await;
+}
+
 impl ServerWay {
-    async fn send(&self, call: Call) -> Outcome {
+    pub(crate) fn new(connections: &Arc<Connections>, deadline: Instant, timeout: Ttl) -> Self {
+        Self {
+            connections: Arc::clone(connections),
+            deadline,
+            timeout,
+            is_one_of_several: false,
+            unanswered: AtomicUsize::new(0),
+            turn: tokio::sync::Mutex::default(),
+            lines: Mutex::default(),
+        }
+    }
+
+    /// The same, of a server whose answers are waited for only until others have decided.
+    pub(crate) fn one_of_several(mut self) -> Self {
+        self.is_one_of_several = true;
+        self
+    }
+
+    pub(crate) async fn send(&self, call: Call) -> Outcome {
         let turn = self.turn.lock().await;
         let connection = self.connection(call.lane).await?;
-        if self.unanswered.fetch_add(1, Ordering::Relaxed) > 0 {
+        let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed);
+        if unanswered > 0 && !self.is_one_of_several {
             // The operation goes on without an earlier answer: it has waited long enough for it.
             connection.mark_silent();
         }

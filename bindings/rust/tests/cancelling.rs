@@ -31,11 +31,12 @@ on_each_server! {
 
     fn one_holder_at_a_time(server: Server) {
         let client = blocking::Client::connect(&server.url()).unwrap();
-        let counter = client.counter("inside", TTL).unwrap();
+        let counter = &client.counter("inside", TTL).unwrap();
         let lock = client.lock("l", TTL).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| {
+                let lock = lock.clone();
+                scope.spawn(move || {
                     for _ in 0..5 {
                         let done = lock.with_lock(Duration::from_secs(30), |_| {
                             assert_eq!(counter.add(1)?, 1, "nobody else is inside");
@@ -157,7 +158,7 @@ async fn drop_extend(proxy: &Proxy) {
     proxy.hold_matching("EVALSHA");
     let extending = tokio::spawn({
         let lease = lease.clone();
-        async move { lease.extend(TTL).await }
+        async move { lease.extend(3 * TTL).await }
     });
     proxy.await_held(1).unwrap();
     extending.abort();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tallylock::{ClaimState, Client, Code, Offered, Reason, blocking};
+use tallylock::{ClaimState, Client, Code, Offered, Options, Reason, blocking};
 use tallylock_testkit::{Server, on_each_server};
 
 const TTL: Duration = Duration::from_secs(60);
@@ -113,7 +113,9 @@ macro_rules! every_verb {
 
         let lock = client.lock("invoice:1", TTL).unwrap();
         let first = lock.acquire(Duration::ZERO)$(.$wait)?.unwrap();
-        let busy = lock.acquire(Duration::ZERO)$(.$wait)?.unwrap_err();
+        let ours = lock.acquire(Duration::ZERO)$(.$wait)?.unwrap_err();
+        assert_eq!((ours.code(), ours.key()), (Code::AlreadyHeld, Some("invoice:1")));
+        let busy = lock.clone().acquire(Duration::ZERO)$(.$wait)?.unwrap_err();
         assert_eq!((busy.code(), busy.key()), (Code::Busy, Some("invoice:1")));
         assert!(first.is_valid() && first.remaining() <= TTL);
         first.ensure(Duration::from_secs(50)).unwrap();
@@ -169,6 +171,27 @@ on_each_server! {
         redis::cmd("FLUSHALL").exec(&mut admin).unwrap();
         run(&url);
     }
+
+    fn both_without_trying_scripts(server: Server) {
+        let options = Options::new(&server.url()).unwrap().avoid_scripts();
+        every_verb!(blocking::Client::connect_with(options.clone()).unwrap());
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+        run_with(options);
+        let counted: String = redis::cmd("INFO").arg("commandstats").query(&mut server.connection()).unwrap();
+        assert!(counted.contains("cmdstat_exec") && !counted.contains("cmdstat_eval"), "{counted}");
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run_with(options: Options) {
+    every_verb!(Client::connect_with(options).await.unwrap(), await);
+}
+
+/// The server in memory has nothing but the scripts' twins.
+#[test]
+fn avoiding_scripts_changes_nothing_in_memory() {
+    let options = Options::new("memory://").unwrap().avoid_scripts();
+    every_verb!(blocking::Client::connect_with(options).unwrap());
 }
 
 /// Eight at a time, whose updates all count, though each is overtaken now and then.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{ENDED_TTL, State, conflict, parse};
 use crate::error::Error;
+use crate::guard::{Guard, fenced_off, guarded};
 use crate::id::Id;
 use crate::key::{Key, Part};
 use crate::request::Request;
@@ -17,7 +18,8 @@ use crate::twin::{self, Answer, Pttl, View};
 ///
 /// Done again, it changes nothing. A counter that is gone is made again with `ttl`; one that is there keeps its own.
 /// Fails with `conflict` if the claim was committed or is not there, and with `overflow` if the counter cannot take the
-/// amount: the claim then stays open. Repeated by itself after a lost reply.
+/// amount, or `fenced_off` if a higher fence was seen at this counter: the claim then stays open. Repeated by itself after a lost
+/// reply.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Abort {
     /// The counter.
@@ -26,6 +28,8 @@ pub struct Abort {
     pub id: Id,
     /// The TTL for a counter that is gone or has lost its own.
     pub ttl: Ttl,
+    /// The fence of the caller's lock, if a holder that was overtaken is to be refused: its successor may have billed the claim.
+    pub fence: Option<u64>,
 }
 
 impl Request for Abort {
@@ -40,17 +44,24 @@ impl Request for Abort {
     }
 
     fn invocation(&self) -> Invocation {
-        Invocation {
+        let invocation = Invocation {
             script: Script::ClaimAbort,
             keys: vec![
                 text(self.key.as_bytes()),
                 Cow::Owned(self.key.side(Part::Claim(&self.id))),
             ],
             arguments: vec![number(self.ttl.as_millis()), number(ENDED_TTL)],
-        }
+        };
+        guarded(invocation, &self.key, self.fence)
     }
 
     fn understand(&self, reply: Reply) -> Result<i64, Error> {
+        if let Reply::Array(parts) = &reply
+            && let [Reply::Text(highest), Reply::Text(word)] = parts.as_slice()
+            && word == b"fenced_off"
+        {
+            return Err(fenced_off(highest));
+        }
         match parse(&reply)? {
             Some((State::Open | State::Aborted, amount)) => Ok(amount),
             found => Err(conflict(&self.id, found)),
@@ -70,6 +81,14 @@ pub(crate) fn abort_twin(view: &mut dyn View, keys: &[Vec<u8>], arguments: &[Vec
     else {
         return Ok(Reply::Text(claim));
     };
+    if let Some(guard) = Guard::find(keys.get(2), &arguments[2..])?
+        && let Some(highest) = guard.higher(view)?
+    {
+        return Ok(Reply::Array(vec![
+            Reply::Text(highest),
+            twin::text("fenced_off"),
+        ]));
+    }
     let mut is_without_ttl = false;
     if !view.create(&keys[0], amount, ttl) {
         view.increment(&keys[0], twin::integer(amount)?)?;

@@ -93,7 +93,7 @@ impl Request for AddOnce {
             [Reply::Text(word), Reply::Text(amount)] if word == b"conflict" => {
                 let (id, amount) = (shown(self.id.as_bytes()), shown(amount));
                 let detail = format!(
-                    "{amount} was added under the id {id:?} before, not {}",
+                    "{amount} was added under the id \"{id}\" before, not {}",
                     self.amount
                 );
                 Err(Error::new(Code::Conflict, detail))

@@ -1,10 +1,13 @@
 //! Ending a lease.
 
 use super::Lock;
+use super::tally::{Tally, Word};
+use crate::ballot::{Ballot, Voter};
 use crate::error::{Error, Reason};
-use crate::round::{Effect, Progress, Round};
+use crate::round::Effect;
+use crate::seat::Seat;
 use crate::settings::Settings;
-use crate::step::{CallId, Event, Operation, Reply, Step};
+use crate::step::{Event, Operation, Reply, Step};
 use crate::time::Instant;
 use crate::token::{Seed, Token};
 use crate::twin::{self, Answer, View};
@@ -13,11 +16,15 @@ use crate::twin::{self, Answer, View};
 ///
 /// Fails with `lost` if it is not. Repeated by itself after a lost reply; a repeat that finds nothing ends as released,
 /// unless our own deadline had passed before the first request was sent.
+///
+/// On several nodes it is asked for on all of them, and those that are silent are waited for no longer than one of several
+/// nodes is. It is released once a quorum holds nothing of it; what a silent node still holds ends with its TTL.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Release {
     lock: Lock,
     valid_until: Instant,
-    round: Round,
+    started_at: Instant,
+    ballot: Ballot,
 }
 
 impl Release {
@@ -30,43 +37,70 @@ impl Release {
         seed: Seed,
         now: Instant,
     ) -> (Self, Step<Result<(), Error>>) {
-        let deadline = now.plus(settings.timeout.as_millis());
-        let (round, call) = Round::start(
+        let deadline = now
+            .plus(settings.timeout.as_millis())
+            .min(settings.node_deadline(lock.ttl().as_millis(), now));
+        let seats = Seat::all(settings.nodes, settings.scripts);
+        let (ballot, moves) = Ballot::start(
             lock.releasing(token),
             Effect::Idempotent,
-            settings.scripts,
+            &seats,
             seed,
             deadline,
-            CallId(0),
             now,
         );
         (
             Self {
                 lock,
                 valid_until,
-                round,
+                started_at: now,
+                ballot,
             },
-            Step::send(call, deadline),
+            moves.step(),
         )
     }
 
-    fn understand(&self, reply: &Reply) -> Result<(), Error> {
-        match reply {
-            Reply::Text(word) if word == b"released" => Ok(()),
-            Reply::Text(word) if word == b"absent" => {
-                if self.round.was_repeated() && self.round.first_sent_at() < self.valid_until {
-                    return Ok(());
-                }
-                Err(self
-                    .lock
-                    .lost(Reason::Expired, "the lock was gone before it was released"))
-            }
-            Reply::Text(word) if word == b"taken" => Err(self.lock.lost(
-                Reason::TakenOver,
-                "another token was in its place at the release",
-            )),
-            other => Err(Error::unexpected(other).about(self.lock.key().as_bytes())),
+    /// What the answers of all nodes come to.
+    fn decision(&self) -> Result<(), Error> {
+        let tally = Tally::of(&self.ballot, &mut |voter, reply| self.word(voter, reply));
+        if tally.has_quorum() {
+            return Ok(());
         }
+        if let Some(reason) = tally.loss() {
+            return Err(self.lost(&tally, reason));
+        }
+        if tally.is_gone() {
+            // No quorum has lost it, so it was ours if our clock says so.
+            return if self.started_at < self.valid_until {
+                Ok(())
+            } else {
+                Err(self.lost(&tally, Reason::Expired))
+            };
+        }
+        let error = tally.failure("released on");
+        Err(tally.or_unknown(error).about(self.lock.key().as_bytes()))
+    }
+
+    fn word(&self, voter: &Voter, reply: &Reply) -> Option<Word> {
+        let round = &voter.round;
+        match reply {
+            Reply::Text(word) if word == b"released" => Some(Word::Yes),
+            Reply::Text(word) if word == b"absent" => {
+                let was_ours = round.was_repeated() && round.first_sent_at() < self.valid_until;
+                Some(if was_ours { Word::Yes } else { Word::Absent })
+            }
+            Reply::Text(word) if word == b"taken" => Some(Word::Taken),
+            _ => None,
+        }
+    }
+
+    fn lost(&self, tally: &Tally, reason: Reason) -> Error {
+        let detail = match reason {
+            _ if !tally.is_of_one() => tally.counts("released on"),
+            Reason::TakenOver => "another token was in its place at the release".to_owned(),
+            _ => "the lock was gone before it was released".to_owned(),
+        };
+        self.lock.lost(reason, detail)
     }
 }
 
@@ -74,16 +108,16 @@ impl Operation for Release {
     type Output = Result<(), Error>;
 
     fn handle(&mut self, now: Instant, event: Event) -> Step<Self::Output> {
-        match self.round.handle(now, event) {
-            Progress::Wait(until) => Step::wait(until),
-            Progress::Send(call, until) => Step::send(call, until),
-            Progress::Answered(reply) => Step::done(self.understand(&reply)),
-            Progress::Failed(error) => Step::done(Err(error.about(self.lock.key().as_bytes()))),
+        let moves = self.ballot.handle(now, event);
+        if self.ballot.is_over() {
+            Step::done(self.decision())
+        } else {
+            moves.step()
         }
     }
 
     fn met_refusal_of_scripts(&self) -> bool {
-        self.round.met_refusal_of_scripts()
+        self.ballot.met_refusal_of_scripts()
     }
 }
 

@@ -6,8 +6,9 @@ use crate::key::Key;
 use crate::request::Request;
 use crate::round::{Effect, Progress, Round, Work, pause};
 use crate::script::Invocation;
+use crate::seat::Seat;
 use crate::settings::Settings;
-use crate::step::{CallId, Event, Operation, Reply, Step};
+use crate::step::{Event, Operation, Reply, Step};
 use crate::time::{Instant, Ttl};
 use crate::token::Seed;
 
@@ -70,19 +71,16 @@ impl Update {
             value,
             ttl,
         };
+        let seat = Seat::only(settings.scripts);
         let mut offer = Offer {
-            state: State::Pausing {
-                until: now,
-                call: CallId(0),
-            },
+            state: State::Pausing { until: now, seat },
             update: self,
             write,
-            settings: settings.clone(),
             seed,
         };
         let until = now.plus(settings.timeout.as_millis());
         let (work, effect) = (offer.write.invocation(), offer.write.effect());
-        let step = offer.ask(work, effect, until, CallId(0), now, State::Writing);
+        let step = offer.ask(work, effect, until, seat, now, State::Writing);
         (offer, step)
     }
 }
@@ -92,7 +90,6 @@ impl Update {
 pub struct Offer {
     update: Update,
     write: CompareAndSet,
-    settings: Settings,
     seed: Seed,
     state: State,
 }
@@ -100,7 +97,7 @@ pub struct Offer {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum State {
     Writing(Round),
-    Pausing { until: Instant, call: CallId },
+    Pausing { until: Instant, seat: Seat },
     Reading(Round),
 }
 
@@ -110,22 +107,16 @@ impl Offer {
         script: Invocation,
         effect: Effect,
         until: Instant,
-        call: CallId,
+        seat: Seat,
         now: Instant,
         state: impl FnOnce(Round) -> State,
     ) -> Step<Result<Offered, Error>> {
-        let (work, scripts) = (Work::Script(script), self.settings.scripts);
-        let (round, call) = Round::start(work, effect, scripts, self.seed, until, call, now);
+        let (round, call) = Round::start(Work::Script(script), effect, seat, self.seed, until, now);
         self.state = state(round);
         Step::send(call, until)
     }
 
-    fn written(
-        &mut self,
-        now: Instant,
-        reply: Reply,
-        call: CallId,
-    ) -> Step<Result<Offered, Error>> {
+    fn written(&mut self, now: Instant, reply: Reply, seat: Seat) -> Step<Result<Offered, Error>> {
         match self.write.understand(reply) {
             Err(error) => self.fail(error),
             Ok(true) => Step::done(Ok(Offered::Written)),
@@ -134,14 +125,14 @@ impl Offer {
                 let jittered = self.seed.jitter(self.update.tries, longest / 2, longest);
                 self.update.tries += 1;
                 let until = now.plus(jittered).min(self.update.deadline);
-                self.state = State::Pausing { until, call };
+                self.state = State::Pausing { until, seat };
                 Step::wait(until)
             }
         }
     }
 
     fn paused(&mut self, now: Instant, event: &Event) -> Step<Result<Offered, Error>> {
-        let State::Pausing { until, call } = self.state else {
+        let State::Pausing { until, seat } = self.state else {
             unreachable!("only after a lost race")
         };
         if *event == Event::Stop {
@@ -162,7 +153,7 @@ impl Offer {
             read.invocation(),
             read.effect(),
             until,
-            call,
+            seat,
             now,
             State::Reading,
         )
@@ -198,14 +189,13 @@ impl Operation for Offer {
             return self.paused(now, &event);
         };
         let progress = round.handle(now, event);
-        self.settings.scripts = round.scripts();
-        let call = round.next_call();
+        let seat = round.seat();
         match progress {
             Progress::Wait(until) => Step::wait(until),
             Progress::Send(call, until) => Step::send(call, until),
             Progress::Failed(error) => self.fail(error),
             Progress::Answered(reply) if matches!(self.state, State::Writing(_)) => {
-                self.written(now, reply, call)
+                self.written(now, reply, seat)
             }
             Progress::Answered(reply) => self.was_read(reply),
         }

@@ -35,6 +35,7 @@ pub(crate) struct World {
     pub(crate) fates: VecDeque<Fate>,
     pub(crate) sent: Vec<Call>,
     late: Vec<Call>,
+    refused_scripts: bool,
 }
 
 impl World {
@@ -44,6 +45,7 @@ impl World {
             fates: fates.into_iter().collect(),
             sent: Vec::new(),
             late: Vec::new(),
+            refused_scripts: false,
         }
     }
 
@@ -78,6 +80,10 @@ impl World {
             };
             self.memory.advance(at.since(self.memory.now()));
             step = operation.handle(self.memory.now(), event);
+            assert!(
+                self.refused_scripts || !operation.met_refusal_of_scripts(),
+                "nobody has refused scripts"
+            );
         }
     }
 
@@ -92,7 +98,10 @@ impl World {
                 (now.plus(1), self.memory.execute(&call))
             }
             Fate::NoConnection => (now, Err(Undelivered::NotSent("connection refused".into()))),
-            Fate::Refused(words) => (now, Ok(vec![Reply::Error(words.into())])),
+            Fate::Refused(words) => {
+                self.refused_scripts |= words.contains("'evalsha'");
+                (now, Ok(vec![Reply::Error(words.into())]))
+            }
             Fate::Silence => return None,
             Fate::Late => {
                 self.late.push(call);

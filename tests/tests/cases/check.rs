@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::format::{Arguments, Ask, Call, Case, Fault, File, Handle, Left, Only, Step};
+use crate::expected::Fence;
+use crate::format::{
+    Adopt, Adoption, Arguments, Ask, Call, Case, Fault, File, Handle, Left, Only, Step,
+};
 
 /// The most that a case may really wait on a server, in milliseconds.
 const LONGEST_WAIT: u64 = 300;
@@ -46,6 +49,7 @@ pub(crate) fn read(text: &str) -> Result<File, String> {
 enum Kind {
     Counter,
     Value,
+    Guarded,
     Lock,
     Lease,
 }
@@ -54,6 +58,9 @@ enum Kind {
 struct Seen<'a> {
     handles: &'a [Handle],
     leases: Vec<String>,
+    /// The tokens that were looked at, and those that were given away.
+    tokens: Vec<String>,
+    given: Vec<String>,
     waited: u64,
     only_memory: bool,
 }
@@ -73,6 +80,8 @@ fn check(case: &Case) -> Result<(), String> {
     let mut seen = Seen {
         handles: &case.handles,
         leases: Vec::new(),
+        tokens: Vec::new(),
+        given: Vec::new(),
         waited: 0,
         only_memory: case.only == Some(Only::Memory),
     };
@@ -117,18 +126,33 @@ fn steps(list: &[Step], seen: &mut Seen<'_>) -> Result<(), String> {
             Step::Replace(call) => returning(call, Kind::Value, seen)?,
             Step::Touch(call) => returning(call, Kind::Value, seen)?,
             Step::CompareAndSet(call) => returning(call, Kind::Value, seen)?,
-            Step::Acquire(acquire) => {
-                declared(&acquire.on, Kind::Lock, seen)?;
-                match (&acquire.lease, &acquire.error) {
-                    (Some(lease), None) => seen.leases.push(lease.clone()),
-                    (None, Some(error)) => fault(error)?,
-                    _ => {
-                        return Err(
-                            "an acquire has either a name for its lease or an error".to_owned()
-                        );
-                    }
+            Step::Set(call) => silent(call, Kind::Guarded, seen)?,
+            Step::Delete(call) => returning(call, Kind::Guarded, seen)?,
+            Step::Inspect(look) => {
+                declared(&look.on, Kind::Lock, seen)?;
+                if look.expect.is_some() == look.error.is_some() {
+                    return Err("of a look either a result or an error is expected".to_owned());
+                }
+                look.error.iter().try_for_each(fault)?;
+                seen.tokens.extend(look.seen.clone());
+            }
+            Step::Steal(call) => {
+                returning(call, Kind::Lock, seen)?;
+                match (&call.with().token, &call.with().seen) {
+                    (Some(_), None) => {}
+                    (None, Some(name)) if seen.tokens.contains(name) => {}
+                    _ => return Err("a steal has a token, or one that was seen".to_owned()),
                 }
             }
+            Step::Acquire(acquire) => {
+                declared(&acquire.on, Kind::Lock, seen)?;
+                named(
+                    acquire.lease.as_ref(),
+                    acquire.error.as_ref(),
+                    &mut seen.leases,
+                )?;
+            }
+            Step::Adopt(adopt) => adoption(adopt, seen)?,
             Step::Block(block) => {
                 declared(&block.on, Kind::Lock, seen)?;
                 block.error.iter().try_for_each(fault)?;
@@ -140,8 +164,21 @@ fn steps(list: &[Step], seen: &mut Seen<'_>) -> Result<(), String> {
             }
             Step::Extend(call) => silent(call, Kind::Lease, seen)?,
             Step::Release(call) => silent(call, Kind::Lease, seen)?,
-            Step::Ensure(call) => silent(call, Kind::Lease, seen)?,
-            Step::Fence(told) => declared(&told.on, Kind::Lease, seen)?,
+            Step::Transfer(transfer) => {
+                declared(&transfer.on, Kind::Lease, seen)?;
+                named(
+                    transfer.token.as_ref(),
+                    transfer.error.as_ref(),
+                    &mut seen.given,
+                )?;
+            }
+            Step::Ensure(call) | Step::Verify(call) => silent(call, Kind::Lease, seen)?,
+            Step::Fence(told) => {
+                declared(&told.on, Kind::Lease, seen)?;
+                if let Fence::Above(other) | Fence::Equals(other) = &told.expect {
+                    declared(other, Kind::Lease, seen)?;
+                }
+            }
             Step::Remaining(told) => declared(&told.on, Kind::Lease, seen)?,
             Step::Advance { with } => {
                 seen.waited += with.ms;
@@ -158,6 +195,32 @@ fn steps(list: &[Step], seen: &mut Seen<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn adoption(adopt: &Adopt, seen: &mut Seen<'_>) -> Result<(), String> {
+    declared(&adopt.on, Kind::Lock, seen)?;
+    match &adopt.with {
+        Adoption::Given(name) if !seen.given.contains(name) => {
+            Err(format!("the token {name:?} was not given"))
+        }
+        _ => named(adopt.lease.as_ref(), adopt.error.as_ref(), &mut seen.leases),
+    }
+}
+
+/// What gives something has a name for it, or an error.
+fn named(
+    name: Option<&String>,
+    error: Option<&Fault>,
+    names: &mut Vec<String>,
+) -> Result<(), String> {
+    match (name, error) {
+        (Some(name), None) => {
+            names.push(name.clone());
+            Ok(())
+        }
+        (None, Some(error)) => fault(error),
+        _ => Err("what is given has either a name or an error".to_owned()),
+    }
 }
 
 fn returning<W: Arguments, E>(
@@ -201,6 +264,7 @@ fn declared(name: &str, kind: Kind, seen: &Seen<'_>) -> Result<(), String> {
     let found = match handle {
         Some(Handle::Counter { .. }) => Some(Kind::Counter),
         Some(Handle::Value { .. }) => Some(Kind::Value),
+        Some(Handle::Guarded { .. }) => Some(Kind::Guarded),
         Some(Handle::Lock { .. }) => Some(Kind::Lock),
         None => seen
             .leases

@@ -3,6 +3,10 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
+use crate::expected::{
+    Added, Claims, Counters, Done, Fence, GivenBack, MaybeAmount, MaybeClaim, MaybeFencePattern,
+    MaybeHolder, MaybeTotal, MaybeValue, Never, Remaining, Results, Total,
+};
 use crate::literals::{Bytes, Integer, Text};
 
 #[derive(Deserialize)]
@@ -84,19 +88,32 @@ pub(crate) enum Handle {
         name: String,
         key: Text,
     },
+    Guarded {
+        name: String,
+        key: Text,
+    },
     Lock {
         name: String,
         key: Text,
         ttl_ms: f64,
+        #[serde(default = "renewed")]
+        renewal: bool,
     },
 }
 
 impl Handle {
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Counter { name, .. } | Self::Value { name, .. } | Self::Lock { name, .. } => name,
+            Self::Counter { name, .. }
+            | Self::Value { name, .. }
+            | Self::Guarded { name, .. }
+            | Self::Lock { name, .. } => name,
         }
     }
+}
+
+fn renewed() -> bool {
+    true
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +185,7 @@ pub(crate) enum Step {
     #[serde(rename = "counter.commit")]
     Commit(Call<AmountOfClaim, Never>),
     #[serde(rename = "counter.abort")]
-    Abort(Call<ClaimId, GivenBack>),
+    Abort(Call<ClaimArguments, GivenBack>),
     #[serde(rename = "counter.claims")]
     Claims(Call<Nothing, Claims>),
     #[serde(rename = "value.get")]
@@ -181,20 +198,34 @@ pub(crate) enum Step {
     CompareAndSet(Call<Comparison, Done>),
     #[serde(rename = "value.update")]
     Update(Call<Append, MaybeValue>),
+    #[serde(rename = "guarded.set")]
+    Set(Call<GuardedValue, Never>),
+    #[serde(rename = "guarded.delete")]
+    Delete(Call<Fenced, Done>),
+    #[serde(rename = "lock.inspect")]
+    Inspect(Inspect),
+    #[serde(rename = "lock.steal")]
+    Steal(Call<Theft, MaybeFencePattern>),
     #[serde(rename = "lock.acquire")]
     Acquire(Acquire),
+    #[serde(rename = "lock.adopt")]
+    Adopt(Adopt),
     #[serde(rename = "lock.block")]
     Block(Block),
     #[serde(rename = "lease.extend")]
     Extend(Call<MaybeTtl, Never>),
     #[serde(rename = "lease.release")]
     Release(Call<Nothing, Never>),
+    #[serde(rename = "lease.transfer")]
+    Transfer(Transfer),
     #[serde(rename = "lease.fence")]
     Fence(Told<Fence>),
     #[serde(rename = "lease.remaining")]
     Remaining(Told<Remaining>),
     #[serde(rename = "lease.ensure")]
     Ensure(Call<Margin, Never>),
+    #[serde(rename = "lease.verify")]
+    Verify(Call<Margin, Never>),
     #[serde(rename = "client.add_many")]
     AddMany(Ask<Batch, Results>),
     #[serde(rename = "client.scan")]
@@ -256,12 +287,49 @@ pub(crate) struct Told<E> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct Inspect {
+    pub(crate) on: String,
+    pub(crate) seen: Option<String>,
+    pub(crate) expect: Option<MaybeHolder>,
+    pub(crate) error: Option<Fault>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Acquire {
     pub(crate) on: String,
     #[serde(rename = "as")]
     pub(crate) lease: Option<String>,
     #[serde(default)]
     pub(crate) with: MaybeWait,
+    pub(crate) error: Option<Fault>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Adopt {
+    pub(crate) on: String,
+    #[serde(rename = "as")]
+    pub(crate) lease: Option<String>,
+    pub(crate) with: Adoption,
+    pub(crate) error: Option<Fault>,
+}
+
+/// A token, or one that was given.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Adoption {
+    Token(String),
+    Given(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Transfer {
+    pub(crate) on: String,
+    /// The name of the token.
+    #[serde(rename = "as")]
+    pub(crate) token: Option<String>,
     pub(crate) error: Option<Fault>,
 }
 
@@ -305,12 +373,14 @@ arguments! {
     MaybeFence, Some(Self { fence: None }), { fence: Option<Integer> }
     ClaimArguments, None, { id: Text, fence: Option<Integer> }
     AmountOfClaim, None, { id: Text, amount: Integer }
-    ClaimId, None, { id: Text }
     Append, None, { append: Bytes, ttl_ms: f64 }
     Ttl, None, { ttl_ms: f64 }
     MaybeTtl, Some(Self { ttl_ms: None }), { ttl_ms: Option<f64> }
     ValueAndTtl, None, { value: Bytes, ttl_ms: f64 }
     Comparison, None, { expected: Bytes, value: Bytes, ttl_ms: f64 }
+    GuardedValue, None, { value: Bytes, fence: Integer, ttl_ms: f64 }
+    Fenced, None, { fence: Integer }
+    Theft, None, { token: Option<Bytes>, seen: Option<String>, reason: String }
     Margin, None, { margin_ms: f64 }
 }
 
@@ -330,16 +400,6 @@ pub(crate) struct Advance {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Remove {
     pub(crate) key: Text,
-}
-
-/// A verb that returns nothing has no result to expect.
-#[derive(Deserialize)]
-pub(crate) enum Never {}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Total {
-    pub(crate) total: Integer,
 }
 
 /// The one entry of a batch.
@@ -372,137 +432,6 @@ pub(crate) struct Expiring {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Added {
-    pub(crate) total: Integer,
-    pub(crate) applied: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Failed {
-    pub(crate) code: String,
-}
-
-/// What has become of an entry.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum EntryResult {
-    Added(Added),
-    Failed(Failed),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Results {
-    pub(crate) results: Vec<EntryResult>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Claim {
-    pub(crate) amount: Integer,
-    pub(crate) state: ClaimState,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ClaimState {
-    Open,
-    Committed,
-    Aborted,
-}
-
-impl ClaimState {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Committed => "committed",
-            Self::Aborted => "aborted",
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MaybeClaim {
-    #[serde(deserialize_with = "present")]
-    pub(crate) claim: Option<Claim>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct GivenBack {
-    pub(crate) amount: Integer,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ListedClaim {
-    pub(crate) id: Text,
-    pub(crate) amount: Integer,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Claims {
-    pub(crate) claims: Vec<ListedClaim>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ListedCounter {
-    pub(crate) key: Text,
-    pub(crate) total: Integer,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Counters {
-    pub(crate) counters: Vec<ListedCounter>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MaybeTotal {
-    #[serde(deserialize_with = "present")]
-    pub(crate) total: Option<Integer>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MaybeAmount {
-    #[serde(deserialize_with = "present")]
-    pub(crate) amount: Option<Integer>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MaybeValue {
-    #[serde(deserialize_with = "present")]
-    pub(crate) value: Option<Bytes>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Done {
-    pub(crate) done: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Fence {
-    Above(String),
-    Is(Integer),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Remaining {
-    pub(crate) ms: [u64; 2],
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
     pub(crate) code: String,
     pub(crate) applied: Applied,
@@ -528,7 +457,7 @@ impl Applied {
 }
 
 /// A field that must be there, if only as null.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     Option::deserialize(deserializer)

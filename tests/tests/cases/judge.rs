@@ -3,11 +3,10 @@
 use std::fmt::Debug;
 
 use regex_lite::Regex;
-use tallylock::{Added, Claimed, Error, OpenClaim};
+use tallylock::{Added, Claimed, Error, Holder, OpenClaim};
 
-use crate::format::{
-    self, Arguments, Ask, Call, Claim, EntryResult, Fault, Left, ListedClaim, ListedCounter,
-};
+use crate::expected::{self, Claim, EntryResult, ListedClaim, ListedCounter};
+use crate::format::{Arguments, Ask, Call, Fault, Left};
 use crate::literals::Integer;
 use crate::stage::Found;
 
@@ -33,7 +32,7 @@ impl<W, E> Ask<W, E> {
     }
 }
 
-fn judge<T: Debug + Clone, E>(
+pub(crate) fn judge<T: Debug + Clone, E>(
     result: Result<T, Error>,
     expect: Option<&E>,
     error: Option<&Fault>,
@@ -96,7 +95,7 @@ pub(crate) fn are_results(expected: &[EntryResult], got: &[Result<Added, Error>]
     expected.len() == got.len() && expected.iter().zip(got).all(is_one)
 }
 
-pub(crate) fn is_added(expected: &format::Added, got: Added) -> bool {
+pub(crate) fn is_added(expected: &expected::Added, got: Added) -> bool {
     is(&expected.total, got.total) && expected.applied == got.applied
 }
 
@@ -107,6 +106,35 @@ pub(crate) fn is_claim(expected: Option<&Claim>, got: Option<Claimed>) -> bool {
             is(&expected.amount, got.amount) && expected.state.as_str() == got.state.as_str()
         }
         _ => false,
+    }
+}
+
+/// Whether this is the holder.
+pub(crate) fn is_holder(expected: Option<&expected::Holder>, got: Option<&Holder>) -> bool {
+    let (Some(expected), Some(got)) = (expected, got) else {
+        return expected.is_none() && got.is_none();
+    };
+    let remaining = got.remaining.map(|left| left.as_millis());
+    let is_in_time = match (expected.remaining_ms, remaining) {
+        (Some([least, most]), Some(left)) => (u128::from(least)..=u128::from(most)).contains(&left),
+        (expected, left) => expected.is_none() && left.is_none(),
+    };
+    let token = String::from_utf8_lossy(&got.token);
+    is_in_time
+        && matches(Some(&expected.token), Some(&token))
+        && matches(expected.label.as_deref(), got.label().as_deref())
+        && matches_fence(expected.fence.as_deref(), got.fence)
+}
+
+/// Whether a fence matches a pattern, or both are nothing.
+pub(crate) fn matches_fence(pattern: Option<&str>, fence: Option<u64>) -> bool {
+    matches(pattern, fence.map(|fence| fence.to_string()).as_deref())
+}
+
+fn matches(pattern: Option<&str>, text: Option<&str>) -> bool {
+    match (pattern, text) {
+        (Some(pattern), Some(text)) => Regex::new(pattern).expect("a pattern").is_match(text),
+        (pattern, text) => pattern.is_none() && text.is_none(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The conformance cases through both public faces of the Rust client, on `memory://` and on real servers.
 
 mod check;
+mod expected;
 #[path = "../face/mod.rs"]
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod face;

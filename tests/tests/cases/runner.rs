@@ -1,15 +1,20 @@
 //! Runs one case and says what is not as the case expects.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tallylock::Error;
 
+use crate::expected::Fence;
 use crate::face::{Face, Stopped};
-use crate::format::{Acquire, Block, Case, Expiry, Fence, Handle, Step};
+use crate::format::{
+    Acquire, Adopt, Adoption, Block, Case, Expiry, Fault, Handle, Inspect, Step, Transfer,
+};
 use crate::judge::{
-    are_claims, are_counters, are_results, compare_left, fault, is, is_added, is_claim, maybe,
-    silent,
+    are_claims, are_counters, are_results, compare_left, fault, is, is_added, is_claim, is_holder,
+    judge, matches_fence, maybe, silent,
 };
 use crate::literals::{Bytes, Integer, Text};
 use crate::stage::Stage;
@@ -24,6 +29,9 @@ pub(crate) async fn run<F: Face>(case: &Case, client: &F, stage: &Stage<'_>) -> 
         stage,
         handles: &case.handles,
         leases: BTreeMap::new(),
+        locks: RefCell::default(),
+        tokens: BTreeMap::new(),
+        given: BTreeMap::new(),
     };
     runner.steps(&case.steps, None).await?;
     compare_left(&case.left, &stage.left())
@@ -33,8 +41,13 @@ struct Runner<'a, F: Face> {
     client: &'a F,
     stage: &'a Stage<'a>,
     handles: &'a [Handle],
+    /// The locks' handles that were used, by name: a handle knows what it holds.
+    locks: RefCell<BTreeMap<String, Rc<F::Lock>>>,
     /// The leases that were acquired, by name, each with its lock's TTL.
     leases: BTreeMap<String, (F::Lease, Duration)>,
+    /// The tokens that were looked at, by name, and those that were given away.
+    tokens: BTreeMap<String, Vec<u8>>,
+    given: BTreeMap<String, String>,
 }
 
 /// The lease of the block that a step is inside of; blocks in a block have theirs around them.
@@ -116,9 +129,12 @@ impl<F: Face> Runner<'_, F> {
                 silent(done.await, call.error.as_ref())
             }
             Step::Abort(call) => {
-                let id = call.with().id.bytes();
-                let amount = async { F::abort(&self.counter(&call.on)?, &id).await }.await;
-                call.judge(amount, |amount, expect| is(&expect.amount, amount))
+                let with = call.with();
+                let amount = async {
+                    let counter = self.fenced(&call.on, with.fence.as_ref())?;
+                    F::abort(&counter, &with.id.bytes()).await
+                };
+                call.judge(amount.await, |amount, expect| is(&expect.amount, amount))
             }
             Step::Claims(call) => {
                 let claims = async { F::claims(&self.counter(&call.on)?).await }.await;
@@ -193,7 +209,37 @@ impl<F: Face> Runner<'_, F> {
                     are_counters(&expect.counters, expiring)
                 })
             }
+            Step::Set(call) => {
+                let with = call.with();
+                let done = async {
+                    let (fence, ttl) = (unsigned(&with.fence), millis(with.ttl_ms));
+                    F::set(&self.guarded(&call.on)?, &with.value.bytes(), fence, ttl).await
+                };
+                silent(done.await, call.error.as_ref())
+            }
+            Step::Delete(call) => {
+                let fence = unsigned(&call.with().fence);
+                let done = async { F::delete(&self.guarded(&call.on)?, fence).await }.await;
+                call.judge(done, |done, expect| done == expect.done)
+            }
+            Step::Inspect(look) => self.inspect(look).await,
+            Step::Steal(call) => {
+                let with = call.with();
+                let token = match (&with.token, &with.seen) {
+                    (Some(token), _) => token.bytes(),
+                    (None, seen) => {
+                        self.tokens[seen.as_ref().expect("the format was checked")].clone()
+                    }
+                };
+                let stolen =
+                    async { F::steal(&self.lock(&call.on)?.0, &token, &with.reason).await };
+                call.judge(stolen.await, |stolen, expect| {
+                    matches_fence(expect.fence.as_deref(), stolen.map(|stolen| stolen.fence))
+                })
+            }
             Step::Acquire(step) => self.acquire(step).await,
+            Step::Adopt(step) => self.adopt(step).await,
+            Step::Transfer(step) => self.transfer(step, inside).await,
             Step::Block(step) => self.block(step, inside).await,
             Step::Extend(call) => {
                 let (lease, lock_ttl) = self.lease(&call.on, inside);
@@ -211,10 +257,16 @@ impl<F: Face> Runner<'_, F> {
                     call.error.as_ref(),
                 )
             }
+            Step::Verify(call) => {
+                let margin = millis(call.with().margin_ms);
+                let verified = F::verify(self.lease(&call.on, inside).0, margin).await;
+                silent(verified, call.error.as_ref())
+            }
             Step::Fence(told) => {
                 let fence = F::fence(self.lease(&told.on, inside).0);
                 let is_so = match &told.expect {
                     Fence::Above(other) => fence > F::fence(self.lease(other, inside).0),
+                    Fence::Equals(other) => fence == F::fence(self.lease(other, inside).0),
                     Fence::Is(number) => number.0 == fence.to_string(),
                 };
                 if is_so {
@@ -254,20 +306,64 @@ impl<F: Face> Runner<'_, F> {
         }
     }
 
+    async fn inspect(&mut self, look: &Inspect) -> Result<(), String> {
+        let holder = async { F::inspect(&self.lock(&look.on)?.0).await }.await;
+        if let (Some(name), Ok(Some(holder))) = (&look.seen, &holder) {
+            self.tokens.insert(name.clone(), holder.token.clone());
+        }
+        judge(
+            holder,
+            look.expect.as_ref(),
+            look.error.as_ref(),
+            |holder, expect| is_holder(expect.holder.as_ref(), holder.as_ref()),
+        )
+    }
+
     async fn acquire(&mut self, step: &Acquire) -> Result<(), String> {
         let wait = millis(step.with.wait_ms.unwrap_or(0.0));
         let acquired = async {
             let (lock, ttl) = self.lock(&step.on)?;
             Ok((F::acquire(&lock, wait).await?, ttl))
         };
-        match (acquired.await, &step.lease, &step.error) {
-            (Ok(lease), Some(name), _) => {
-                self.leases.insert(name.clone(), lease);
-                Ok(())
-            }
-            (Ok(_), None, _) => Err("the lock was acquired".to_owned()),
-            (Err(error), _, expected) => fault(&error, expected.as_ref()),
-        }
+        let acquired = acquired.await;
+        keep(
+            acquired,
+            step.lease.as_ref(),
+            step.error.as_ref(),
+            &mut self.leases,
+        )
+    }
+
+    async fn adopt(&mut self, step: &Adopt) -> Result<(), String> {
+        let token = match &step.with {
+            Adoption::Token(token) => token,
+            Adoption::Given(name) => &self.given[name],
+        };
+        let adopted = async {
+            let (lock, ttl) = self.lock(&step.on)?;
+            Ok((F::adopt(&lock, token).await?, ttl))
+        };
+        let adopted = adopted.await;
+        keep(
+            adopted,
+            step.lease.as_ref(),
+            step.error.as_ref(),
+            &mut self.leases,
+        )
+    }
+
+    async fn transfer(
+        &mut self,
+        step: &Transfer,
+        inside: Option<&Inside<'_, F::Lease>>,
+    ) -> Result<(), String> {
+        let token = F::transfer(self.lease(&step.on, inside).0).await;
+        keep(
+            token,
+            step.token.as_ref(),
+            step.error.as_ref(),
+            &mut self.given,
+        )
     }
 
     async fn block(
@@ -340,7 +436,7 @@ impl<F: Face> Runner<'_, F> {
     fn fenced(&self, name: &str, fence: Option<&Integer>) -> Result<F::Counter, Error> {
         let counter = self.counter(name)?;
         Ok(match fence {
-            Some(fence) => F::fenced(counter, fence.0.parse().expect("a fence of 64 bits")),
+            Some(fence) => F::fenced(counter, unsigned(fence)),
             None => counter,
         })
     }
@@ -352,14 +448,31 @@ impl<F: Face> Runner<'_, F> {
         }
     }
 
-    fn lock(&self, name: &str) -> Result<(F::Lock, Duration), Error> {
+    fn guarded(&self, name: &str) -> Result<F::Guarded, Error> {
         match self.handle(name) {
-            Handle::Lock { key, ttl_ms, .. } => {
-                let ttl = millis(*ttl_ms);
-                Ok((self.client.lock(&key.bytes(), ttl)?, ttl))
-            }
+            Handle::Guarded { key, .. } => self.client.guarded(&key.bytes()),
             _ => unreachable!("the format was checked"),
         }
+    }
+
+    fn lock(&self, name: &str) -> Result<(Rc<F::Lock>, Duration), Error> {
+        let Handle::Lock {
+            key,
+            ttl_ms,
+            renewal,
+            ..
+        } = self.handle(name)
+        else {
+            unreachable!("the format was checked")
+        };
+        let ttl = millis(*ttl_ms);
+        let mut locks = self.locks.borrow_mut();
+        let lock = match locks.get(name) {
+            Some(lock) => Rc::clone(lock),
+            None => Rc::new(self.client.lock(&key.bytes(), ttl, *renewal)?),
+        };
+        locks.insert(name.to_owned(), Rc::clone(&lock));
+        Ok((lock, ttl))
     }
 
     fn handle(&self, name: &str) -> &Handle {
@@ -387,6 +500,27 @@ impl<F: Face> Runner<'_, F> {
             .expect("the format was checked, and each failed step ends the case");
         (lease, *ttl)
     }
+}
+
+/// Keeps what was given, or compares why it was not.
+fn keep<T>(
+    given: Result<T, Error>,
+    name: Option<&String>,
+    error: Option<&Fault>,
+    kept: &mut BTreeMap<String, T>,
+) -> Result<(), String> {
+    match (given, name) {
+        (Ok(given), Some(name)) => {
+            kept.insert(name.clone(), given);
+            Ok(())
+        }
+        (Ok(_), None) => Err("it succeeded".to_owned()),
+        (Err(why), _) => fault(&why, error),
+    }
+}
+
+fn unsigned(integer: &Integer) -> u64 {
+    integer.0.parse().expect("a fence of 64 bits")
 }
 
 fn integer(integer: &Integer) -> i64 {

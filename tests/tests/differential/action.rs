@@ -11,13 +11,17 @@ use tallylock_core::error::Error;
 use tallylock_core::heal::Heal;
 use tallylock_core::id::Id;
 use tallylock_core::key::{Key, Part};
-use tallylock_core::lock::{Acquire, Extend, Grant, LeaseTtl, Lock, Release};
+use tallylock_core::lock::{Acquire, Extend, Grant, Inspect, LeaseTtl, Lock, Release, Steal};
 use tallylock_core::request::{Request, Single};
+use tallylock_core::round::Effect;
+use tallylock_core::script::{Invocation, Script};
 use tallylock_core::settings::Settings;
-use tallylock_core::step::{Call, Event, Next, Operation, Outcome, Step};
+use tallylock_core::step::{Call, Event, Next, Operation, Outcome, Reply, Step};
 use tallylock_core::time::{Instant, Ttl, Wait};
 use tallylock_core::token::Seed;
-use tallylock_core::value::{CompareAndSet, Get, ReplaceIfPresent, Touch};
+use tallylock_core::value::{
+    CompareAndSet, Get, GuardedDelete, GuardedSet, ReplaceIfPresent, Touch,
+};
 
 use crate::compare::is_clock;
 
@@ -84,7 +88,7 @@ pub(crate) enum Action {
     Open(Key, Id, Ttl, Option<u64>),
     /// With that amount, or the one that the claim took.
     Commit(Key, Id, Option<i64>),
-    Abort(Key, Id, Ttl),
+    Abort(Key, Id, Ttl, Option<u64>),
     Get(Key),
     Replace(Key, Bytes, Ttl),
     Touch(Key, Ttl),
@@ -92,6 +96,13 @@ pub(crate) enum Action {
     Acquire(Key, Ttl, [u8; 16]),
     Extend(Key, Ttl),
     Release(Key),
+    Set(Key, Bytes, u64, Ttl),
+    Delete(Key, u64),
+    Inspect(Key),
+    /// From the last holder of ours, or from another.
+    Steal(Key, Ttl, Option<Bytes>),
+    /// The holder writes back a fence that other nodes have given.
+    RaiseFence(Key, u64, Ttl),
     /// A key of ours, of others or of another type.
     Heal(Bytes, Ttl),
     /// Another program writes a text, with a TTL or without.
@@ -116,7 +127,18 @@ pub(crate) fn any() -> impl Strategy<Value = Action> {
     // Few, so that the amount of a claim is met by chance, and another one too.
     let few = || -3_i64..8;
     // Such that texts of them are compared by length and by digits.
-    let fence = || proptest::option::of(select(&[7_u64, 9, 10, u64::MAX][..]));
+    let some_fence = || select(&[7_u64, 9, 10, u64::MAX][..]);
+    let fence = move || proptest::option::of(some_fence());
+    // Behind every clock, one of them by its digits alone, and ahead of it; the last leaves no room for the next acquire.
+    let raised = || {
+        let fences = [
+            7_u64,
+            1_000_000_000_000_000,
+            8_000_000_000_000_000,
+            i64::MAX as u64,
+        ];
+        select(fences.to_vec())
+    };
     let amount = prop_oneof![
         4 => -100_i64..100,
         1 => any_i64(),
@@ -142,7 +164,7 @@ pub(crate) fn any() -> impl Strategy<Value = Action> {
         6 => (key(), id(), few(), ttl(), expiry()).prop_map(|(key, id, n, ttl, expiry)| Action::AddOnce(key, id, n, ttl, expiry)),
         6 => (key(), id(), ttl(), fence()).prop_map(|(key, id, ttl, fence)| Action::Open(key, id, ttl, fence)),
         4 => (key(), id(), proptest::option::of(few())).prop_map(|(key, id, n)| Action::Commit(key, id, n)),
-        4 => (key(), id(), ttl()).prop_map(|(key, id, ttl)| Action::Abort(key, id, ttl)),
+        4 => (key(), id(), ttl(), fence()).prop_map(|(key, id, ttl, fence)| Action::Abort(key, id, ttl, fence)),
         2 => key().prop_map(Action::Get),
         3 => (key(), some(), ttl()).prop_map(|(key, text, ttl)| Action::Replace(key, text, ttl)),
         3 => (key(), ttl()).prop_map(|(key, ttl)| Action::Touch(key, ttl)),
@@ -150,6 +172,11 @@ pub(crate) fn any() -> impl Strategy<Value = Action> {
         6 => (key(), ttl(), any_seed()).prop_map(|(key, ttl, seed)| Action::Acquire(key, ttl, seed)),
         3 => (key(), ttl()).prop_map(|(key, ttl)| Action::Extend(key, ttl)),
         4 => key().prop_map(Action::Release),
+        4 => (key(), some(), some_fence(), ttl()).prop_map(|(key, text, fence, ttl)| Action::Set(key, text, fence, ttl)),
+        4 => (key(), some_fence()).prop_map(|(key, fence)| Action::Delete(key, fence)),
+        3 => key().prop_map(Action::Inspect),
+        4 => (key(), ttl(), proptest::option::of(some())).prop_map(|(key, ttl, token)| Action::Steal(key, ttl, token)),
+        4 => (key(), raised(), ttl()).prop_map(|(key, fence, ttl)| Action::RaiseFence(key, fence, ttl)),
         3 => (place(), ttl()).prop_map(|(key, ttl)| Action::Heal(key, ttl)),
         6 => (place(), text(), maybe_ttl()).prop_map(|(key, text, ttl)| Action::Put(key, text, ttl)),
         2 => (place(), maybe_ttl()).prop_map(|(key, ttl)| Action::PutList(key, ttl)),
@@ -243,7 +270,15 @@ impl Action {
                 let amount = amount.or(taken).unwrap_or_default();
                 single(side, Commit { key, id, amount })
             }
-            Self::Abort(key, id, ttl) => single(side, Abort { key, id, ttl }),
+            Self::Abort(key, id, ttl, fence) => single(
+                side,
+                Abort {
+                    key,
+                    id,
+                    ttl,
+                    fence,
+                },
+            ),
             Self::Get(key) => single(side, Get { key }),
             Self::Replace(key, Bytes(value), ttl) => {
                 single(side, ReplaceIfPresent { key, value, ttl })
@@ -261,6 +296,19 @@ impl Action {
             Self::Acquire(key, ttl, seed) => acquire(side, known, key, ttl, seed),
             Self::Extend(key, ttl) => extend(side, known, &key, ttl),
             Self::Release(key) => release(side, known, &key),
+            Self::Set(key, Bytes(value), fence, ttl) => single(
+                side,
+                GuardedSet {
+                    key,
+                    value,
+                    fence,
+                    ttl,
+                },
+            ),
+            Self::Delete(key, fence) => single(side, GuardedDelete { key, fence }),
+            Self::Inspect(key) => inspect(side, &key),
+            Self::Steal(key, ttl, token) => steal(side, known, &key, ttl, token),
+            Self::RaiseFence(key, fence, ttl) => raise_fence(side, known, key, fence, ttl),
             Self::Heal(Bytes(key), ttl) => single(side, Heal { key, ttl }),
             Self::Put(Bytes(key), Bytes(text), ttl) => {
                 side.put(&key, &text, ttl);
@@ -318,14 +366,46 @@ fn acquire(
     if let Ok(grant) = &granted {
         known.granted.insert(key, grant.clone());
     }
-    ended(granted.map(|grant| {
-        let fence = grant.fence.to_string();
-        if is_clock(fence.as_bytes()) {
-            "a fence from the clock".to_owned()
-        } else {
-            fence
-        }
+    ended(granted.map(|grant| fence(grant.fence)))
+}
+
+/// What is found, but for how long it lasts: that is compared by the replies.
+fn inspect(side: &mut impl Side, key: &Key) -> Result<String, TestCaseError> {
+    let lock = lock(key, Ttl::from_millis(TTLS[0]).unwrap());
+    let started = Single::start(Inspect { lock }, side.settings(), Seed::new([3; 16]), NOW);
+    let found = run(side, started)?;
+    ended(found.map(|found| {
+        found.map(|holder| {
+            let is_mortal = holder.remaining.is_some();
+            (Bytes(holder.token), is_mortal, holder.fence.map(fence))
+        })
     }))
+}
+
+fn steal(
+    side: &mut impl Side,
+    known: &Known,
+    key: &Key,
+    ttl: Ttl,
+    token: Option<Bytes>,
+) -> Result<String, TestCaseError> {
+    let granted = known.granted.get(key);
+    let granted = granted.map(|grant| Bytes(grant.token.as_bytes().to_vec()));
+    let Some(Bytes(token)) = token.or(granted) else {
+        return Ok("was never held".to_owned());
+    };
+    let steal = Steal::new(lock(key, ttl), &token, "it hangs").unwrap();
+    let started = Single::start(steal, side.settings(), Seed::new([4; 16]), NOW);
+    let stolen = run(side, started)?;
+    ended(stolen.map(|stolen| stolen.map(|stolen| fence(stolen.fence))))
+}
+
+fn fence(fence: u64) -> String {
+    let fence = fence.to_string();
+    if is_clock(fence.as_bytes()) {
+        return "a fence from the clock".to_owned();
+    }
+    fence
 }
 
 fn extend(
@@ -366,6 +446,73 @@ fn release(side: &mut impl Side, known: &Known, key: &Key) -> Result<String, Tes
         NOW,
     );
     ended(run(side, started)?)
+}
+
+fn raise_fence(
+    side: &mut impl Side,
+    known: &Known,
+    key: Key,
+    fence: u64,
+    ttl: Ttl,
+) -> Result<String, TestCaseError> {
+    let Some(grant) = known.granted.get(&key) else {
+        return Ok("was never held".to_owned());
+    };
+    let token = grant.token.as_bytes().to_vec();
+    let request = RaiseFence {
+        key,
+        token,
+        fence,
+        ttl,
+    };
+    single(side, request)
+}
+
+/// What an acquire over several nodes asks of each of them at its end.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct RaiseFence {
+    key: Key,
+    token: Vec<u8>,
+    fence: u64,
+    ttl: Ttl,
+}
+
+impl Request for RaiseFence {
+    type Output = String;
+
+    fn key(&self) -> &[u8] {
+        self.key.as_bytes()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Undone
+    }
+
+    fn invocation(&self) -> Invocation {
+        let text = |number: u64| number.to_string().into_bytes().into();
+        Invocation {
+            script: Script::LockRaiseFence,
+            keys: vec![
+                self.key.as_bytes().to_vec().into(),
+                self.key.side(Part::Fence).into(),
+            ],
+            arguments: vec![
+                self.token.clone().into(),
+                text(self.fence),
+                text(self.ttl.as_millis()),
+            ],
+        }
+    }
+
+    fn understand(&self, reply: Reply) -> Result<Self::Output, Error> {
+        Ok(match reply {
+            Reply::Array(parts) => match parts.as_slice() {
+                [_, Reply::Text(fence)] if is_clock(fence) => "higher, by a clock".to_owned(),
+                parts => format!("{parts:?}"),
+            },
+            word => format!("{word:?}"),
+        })
+    }
 }
 
 /// Runs an operation, one call after the other.

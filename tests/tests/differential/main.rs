@@ -26,17 +26,31 @@ fn redis_agrees_with_the_twins() {
     compare(Kind::Redis);
 }
 
+/// Sequences are generated anew each time, so a rare answer can be absent from one batch of them.
+const BATCH: u32 = 150;
+const BATCHES: usize = 20;
+
 fn compare(kind: Kind) {
     let (scripts, transactions) = (kind.start(&[]), kind.start(&[]));
     let met = Met::default();
+    for _ in 0..BATCHES {
+        compare_batch(kind, &scripts.address(), &transactions.address(), &met);
+        if never(&met).is_empty() {
+            return;
+        }
+    }
+    panic!("{kind:?}: the sequences never met {:?}", never(&met));
+}
+
+fn compare_batch(kind: Kind, scripts: &str, transactions: &str, met: &Met) {
     let config = ProptestConfig {
-        cases: 150,
+        cases: BATCH,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
     let outcome = TestRunner::new(config).run(&vec(action::any(), 1..60), |actions| {
-        let mut pair = Pair::new(Real::connect(&scripts.address()), &met);
-        let mut plain = Transactions::new(Real::connect(&transactions.address()));
+        let mut pair = Pair::new(Real::connect(scripts), met);
+        let mut plain = Transactions::new(Real::connect(transactions));
         let (mut known, mut plain_known) = (Known::default(), Known::default());
         for action in &actions {
             let by_scripts = action.perform(&mut pair, &mut known)?;
@@ -58,10 +72,13 @@ fn compare(kind: Kind) {
     if let Err(error) = outcome {
         panic!("{kind:?}: {error}");
     }
-    let met = met.into_inner();
-    let missed: Vec<_> = ANSWERS
+}
+
+/// The answers that no sequence has met yet.
+fn never(met: &Met) -> Vec<&'static str> {
+    let met = met.borrow();
+    ANSWERS
         .into_iter()
         .filter(|answer| !met.contains(answer))
-        .collect();
-    assert!(missed.is_empty(), "the sequences never met {missed:?}");
+        .collect()
 }

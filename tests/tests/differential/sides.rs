@@ -14,7 +14,7 @@ use crate::compare::{Left, kind_of_error, same_reply};
 use crate::real::Real;
 
 /// Every word that a script answers, and every error: sequences that don't meet them all compare too little.
-pub(crate) const ANSWERS: [&str; 24] = [
+pub(crate) const ANSWERS: [&str; 30] = [
     "NOSCRIPT",
     "WRONGTYPE",
     "not an integer",
@@ -39,6 +39,12 @@ pub(crate) const ANSWERS: [&str; 24] = [
     "extended",
     "taken",
     "released",
+    "deleted",
+    "fenced_off",
+    "holder",
+    "stolen",
+    "raised",
+    "higher",
 ];
 
 /// The answers that were met so far.

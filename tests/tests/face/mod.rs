@@ -4,7 +4,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tallylock::{Added, Claimed, Entry, Error, Found, Memory, OpenClaim, Options, blocking};
+use tallylock::{
+    Added, Claimed, Entry, Error, Found, Holder, Memory, OpenClaim, Options, Stolen, blocking,
+};
 
 /// Why a block of code ended early: an error of the client, or the runner's own exception.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ impl From<Error> for Stopped {
 pub(crate) trait Face: Sized {
     type Counter;
     type Value;
+    type Guarded;
     type Lock: Clone;
     type Lease;
 
@@ -34,7 +37,8 @@ pub(crate) trait Face: Sized {
     async fn pause(&self, time: Duration);
     fn counter(&self, key: &[u8], ttl: Duration, is_fixed: bool) -> Result<Self::Counter, Error>;
     fn value(&self, key: &[u8]) -> Result<Self::Value, Error>;
-    fn lock(&self, key: &[u8], ttl: Duration) -> Result<Self::Lock, Error>;
+    fn guarded(&self, key: &[u8]) -> Result<Self::Guarded, Error>;
+    fn lock(&self, key: &[u8], ttl: Duration, is_renewed: bool) -> Result<Self::Lock, Error>;
 
     async fn add(counter: &Self::Counter, amount: i64) -> Result<i64, Error>;
     async fn read(counter: &Self::Counter) -> Result<Option<i64>, Error>;
@@ -66,6 +70,21 @@ pub(crate) trait Face: Sized {
         ttl: Duration,
     ) -> Result<bool, Error>;
 
+    async fn set(
+        guarded: &Self::Guarded,
+        bytes: &[u8],
+        fence: u64,
+        ttl: Duration,
+    ) -> Result<(), Error>;
+    async fn delete(guarded: &Self::Guarded, fence: u64) -> Result<bool, Error>;
+
+    async fn inspect(lock: &Self::Lock) -> Result<Option<Holder>, Error>;
+    async fn steal(
+        lock: &Self::Lock,
+        expected: &[u8],
+        reason: &str,
+    ) -> Result<Option<Stolen>, Error>;
+
     /// Writes what is there with more bytes behind it.
     async fn append(
         value: &Self::Value,
@@ -81,6 +100,9 @@ pub(crate) trait Face: Sized {
     ) -> Result<(), Stopped>;
     async fn extend(lease: &Self::Lease, ttl: Duration) -> Result<(), Error>;
     async fn release(lease: &Self::Lease) -> Result<(), Error>;
+    async fn adopt(lock: &Self::Lock, token: &str) -> Result<Self::Lease, Error>;
+    async fn verify(lease: &Self::Lease, margin: Duration) -> Result<(), Error>;
+    async fn transfer(lease: &Self::Lease) -> Result<String, Error>;
     fn fence(lease: &Self::Lease) -> u64;
     fn remaining(lease: &Self::Lease) -> Duration;
     fn ensure(lease: &Self::Lease, margin: Duration) -> Result<(), Error>;
@@ -88,9 +110,10 @@ pub(crate) trait Face: Sized {
 
 /// What both faces spell alike; `$wait` is `.await` for the one and nothing for the other.
 macro_rules! verbs {
-    ([$($wait:tt)*], $client:ty, $counter:ty, $value:ty, $lock:ty, $lease:ty) => {
+    ([$($wait:tt)*], $client:ty, $counter:ty, $value:ty, $guarded:ty, $lock:ty, $lease:ty) => {
         type Counter = $counter;
         type Value = $value;
+        type Guarded = $guarded;
         type Lock = $lock;
         type Lease = $lease;
 
@@ -112,8 +135,13 @@ macro_rules! verbs {
             self.value(key)
         }
 
-        fn lock(&self, key: &[u8], ttl: Duration) -> Result<$lock, Error> {
-            self.lock(key, ttl)
+        fn guarded(&self, key: &[u8]) -> Result<$guarded, Error> {
+            self.guarded(key)
+        }
+
+        fn lock(&self, key: &[u8], ttl: Duration, is_renewed: bool) -> Result<$lock, Error> {
+            let lock = self.lock(key, ttl)?;
+            Ok(if is_renewed { lock } else { lock.without_renewal() })
         }
 
         async fn add(counter: &$counter, amount: i64) -> Result<i64, Error> {
@@ -196,6 +224,22 @@ macro_rules! verbs {
             value.compare_and_set(expected, bytes, ttl)$($wait)*
         }
 
+        async fn set(guarded: &$guarded, bytes: &[u8], fence: u64, ttl: Duration) -> Result<(), Error> {
+            guarded.set(bytes, fence, ttl)$($wait)*
+        }
+
+        async fn delete(guarded: &$guarded, fence: u64) -> Result<bool, Error> {
+            guarded.delete(fence)$($wait)*
+        }
+
+        async fn inspect(lock: &$lock) -> Result<Option<Holder>, Error> {
+            lock.inspect()$($wait)*
+        }
+
+        async fn steal(lock: &$lock, expected: &[u8], reason: &str) -> Result<Option<Stolen>, Error> {
+            lock.steal(expected, reason)$($wait)*
+        }
+
         async fn acquire(lock: &$lock, wait: Duration) -> Result<$lease, Error> {
             lock.acquire(wait)$($wait)*
         }
@@ -206,6 +250,18 @@ macro_rules! verbs {
 
         async fn release(lease: &$lease) -> Result<(), Error> {
             lease.release()$($wait)*
+        }
+
+        async fn adopt(lock: &$lock, token: &str) -> Result<$lease, Error> {
+            lock.adopt(token)$($wait)*
+        }
+
+        async fn verify(lease: &$lease, margin: Duration) -> Result<(), Error> {
+            lease.verify(margin)$($wait)*
+        }
+
+        async fn transfer(lease: &$lease) -> Result<String, Error> {
+            lease.transfer()$($wait)*
         }
 
         fn fence(lease: &$lease) -> u64 {
@@ -223,7 +279,7 @@ macro_rules! verbs {
 }
 
 impl Face for tallylock::Client {
-    verbs!([.await], Self, tallylock::Counter, tallylock::Value, tallylock::Lock, tallylock::Lease);
+    verbs!([.await], Self, tallylock::Counter, tallylock::Value, tallylock::Guarded, tallylock::Lock, tallylock::Lease);
 
     async fn pause(&self, time: Duration) {
         tokio::time::sleep(time).await;
@@ -253,6 +309,7 @@ impl Face for blocking::Client {
         Self,
         blocking::Counter,
         blocking::Value,
+        blocking::Guarded,
         blocking::Lock,
         blocking::Lease
     );

@@ -1,8 +1,9 @@
-import { concatenated } from "./encoded.js";
 import type { TallylockError } from "./error.js";
+import { concatenated } from "./resp.js";
 import type * as Glue from "./tallylock_wasm.js";
 
-// The layout is that of wasm/src/batch.rs, in bytes.
+// The layout is that of core/src/counter/packed.rs, with times as milliseconds in a float64; that of the results is in
+// wasm/src/batch.rs.
 const PLAIN = 0;
 const KEYED = 1;
 const KEYED_FOR_A_TIME = 2;

@@ -1,12 +1,14 @@
-import { bytes, ms } from "./arguments.js";
+import { bytes, ms, optionalMs } from "./arguments.js";
 import { type Added, Entry, unpack } from "./batch.js";
 import { Counter, type CounterOptions } from "./counter.js";
 import type { TallylockError } from "./error.js";
-import { Lock } from "./lock.js";
+import { Guarded } from "./guarded.js";
+import type { RuntimeHost } from "./host.js";
+import { Lock, type LockOptions } from "./lock.js";
 import { type ExpiringOptions, type Page, Scan, type ScanOptions } from "./scan.js";
 import type * as Glue from "./tallylock_wasm.js";
 import type { Transport } from "./transport.js";
-import { type TtlOptions, Value } from "./value.js";
+import { Value } from "./value.js";
 
 /** What every client can be made with. */
 export interface ClientOptions {
@@ -21,11 +23,13 @@ export interface ClientOptions {
 
 /** A client of one server. Its handles are made freely; only their verbs talk to the server. */
 export class Client {
+  #host: RuntimeHost;
   #client: Glue.Client;
   #transport: Transport;
 
   /** @internal */
-  constructor(client: Glue.Client, transport: Transport) {
+  constructor(host: RuntimeHost, client: Glue.Client, transport: Transport) {
+    this.#host = host;
     this.#client = client;
     this.#transport = transport;
   }
@@ -51,13 +55,25 @@ export class Client {
     return new Value(this.#client, this.#client.value(bytes(this.#client, "a key", key)));
   }
 
+  /** A value by its key that only holders of a lock write. Throws `invalid_argument` as {@link counter} does. */
+  guarded(key: string | Uint8Array): Guarded {
+    const name = bytes(this.#client, "a key", key).slice();
+    return new Guarded(this.#client, name, this.#client.value(name));
+  }
+
   /**
-   * A lock by its key, whose leases have this TTL.
+   * A lock by its key, whose leases have this TTL and are renewed until they are released. It is for one holder at a time: make
+   * another handle for another one.
    *
-   * Throws `invalid_argument` as {@link counter} does, and for a TTL that its drift (a hundredth and 2 ms) would use up.
+   * Throws `invalid_argument` as {@link counter} does, for a TTL that its drift (a hundredth and 2 ms) would use up, and for
+   * other times that cannot be.
    */
-  lock(key: string | Uint8Array, options: TtlOptions): Lock {
-    return new Lock(this.#client.lock(bytes(this.#client, "a key", key), ms(options?.ttlMs)));
+  lock(key: string | Uint8Array, options: LockOptions): Lock {
+    const { ttlMs, renewEveryMs, maxHoldMs } = options ?? {};
+    const every = renewEveryMs === false ? undefined : optionalMs(renewEveryMs);
+    const name = bytes(this.#client, "a key", key);
+    const lock = this.#client.lock(name, ms(ttlMs), renewEveryMs !== false, every, optionalMs(maxHoldMs));
+    return new Lock(this.#host, lock);
   }
 
   /**

@@ -34,7 +34,7 @@ export async function connectOver(
     await transport.close?.();
     throw error;
   }
-  return new Client(client, transport);
+  return new Client(host, client, transport);
 }
 
 /** Refuses what is no object of options. */

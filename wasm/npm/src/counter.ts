@@ -140,11 +140,12 @@ export class Counter {
    * Ends the claim of this id as not billed, adds its amount to the counter again and gives it; done again, it changes
    * nothing. A counter that is gone is made anew. Repeated by itself after a lost reply.
    *
-   * Rejects with `conflict` if the claim was committed or is not there, and with `overflow` if the counter cannot take the
-   * amount: the claim then stays open.
+   * Rejects with `conflict` if the claim was committed or is not there, with `overflow` if the counter cannot take the amount,
+   * and with `fenced_off` for a holder that was overtaken, whose successor may have billed the claim: it then stays open.
    */
-  async abort(id: string | Uint8Array): Promise<bigint> {
-    return (await this.#counter.abort(this.#id("a claim's id", id))) as bigint;
+  async abort(id: string | Uint8Array, options?: FenceOptions): Promise<bigint> {
+    const fence = this.#fence(options);
+    return (await this.#counter.abort(this.#id("a claim's id", id), fence)) as bigint;
   }
 
   /**

@@ -1,17 +1,21 @@
-import { hasEncoded, split } from "./encoded.js";
+import { hasEncoded, type Receiver } from "./encoded.js";
 import { TallylockError } from "./error.js";
+import type { Lease } from "./lease.js";
+import { encodeReplies, split } from "./resp.js";
 import type * as Glue from "./tallylock_wasm.js";
 import { Timers } from "./timers.js";
-import { type Transport, Undelivered } from "./transport.js";
-
-const SEED = 16;
-const DRAWN_AT_ONCE = 256 * SEED;
+import { type Reply, type Transport, Undelivered } from "./transport.js";
 
 /** What this runtime gives to the core: a transport, a clock, randomness, and the class of its errors. */
 export class RuntimeHost implements Glue.Host {
-  #timers = new Timers((timer) => this.#client?.woke(timer));
-  #drawn = new Uint8Array(0);
-  #used = 0;
+  #timers = new Timers((timer) => this.#tell((client) => client.woke(timer)));
+  /** No process stays alive to renew its leases. */
+  #watches = new Timers((lease) => this.#due(lease), false);
+  /** Those that nobody has looked at yet. Most end before, and whether they are forgotten need not be found out. */
+  #young = new Map<number, Lease>();
+  #forgotten = new FinalizationRegistry<number>((lease) => this.#tell((client) => client.forget(lease)));
+  /** The promises that are not settled yet. */
+  #open = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
   #client: Glue.Client | undefined;
   #transport: Transport | undefined;
 
@@ -25,13 +29,24 @@ export class RuntimeHost implements Glue.Host {
     return performance.now();
   }
 
-  random(): Uint8Array {
-    if (this.#used === this.#drawn.length) {
-      this.#drawn = crypto.getRandomValues(new Uint8Array(DRAWN_AT_ONCE));
-      this.#used = 0;
-    }
-    this.#used += SEED;
-    return this.#drawn.subarray(this.#used - SEED, this.#used);
+  promise(number: number): Promise<unknown> {
+    return new Promise((resolve, reject) => this.#open.set(number, { resolve, reject }));
+  }
+
+  resolve(number: number, value: unknown): void {
+    const promise = this.#open.get(number);
+    this.#open.delete(number);
+    promise?.resolve(value);
+  }
+
+  reject(number: number, error: unknown): void {
+    const promise = this.#open.get(number);
+    this.#open.delete(number);
+    promise?.reject(error);
+  }
+
+  random(bytes: Uint8Array): void {
+    crypto.getRandomValues(bytes);
   }
 
   setTimer(timer: number, at: number): void {
@@ -42,27 +57,54 @@ export class RuntimeHost implements Glue.Host {
     this.#timers.clear(timer);
   }
 
+  watch(lease: number, at: number): void {
+    this.#watches.set(lease, at);
+  }
+
+  unwatch(lease: number, isGone: boolean): void {
+    this.#watches.clear(lease);
+    if (isGone) {
+      this.#young.delete(lease);
+    } else {
+      this.#letGo(lease);
+    }
+  }
+
+  /** Keeps a lease from being forgotten until it is looked at. */
+  hold(number: number, lease: Lease): void {
+    this.#young.set(number, lease);
+  }
+
   open(call: number): void {
     const opened = async () => {
       await this.#transport?.open?.(this.#client?.timeoutMs ?? 0);
-      this.#client?.answered(call, []);
+      this.#tell((client) => client.answered(call, encodeReplies([])));
     };
     opened().catch((error) => this.#undelivered(call, error));
   }
 
   send(call: number, operation: number, commands: number, resp: Uint8Array): void {
-    let replies: Promise<unknown> | undefined;
+    const receiver: Receiver = {
+      resolve: (replies) => {
+        try {
+          this.#client?.answered(call, replies);
+        } catch (fault) {
+          this.#failed(fault);
+        }
+      },
+      reject: (error) => this.#undelivered(call, error),
+    };
+    if (hasEncoded(this.#transport)) {
+      this.#transport.sendEncoded(resp, commands, operation, receiver);
+      return;
+    }
+    let replies: Promise<Reply[]> | undefined;
     try {
-      replies = hasEncoded(this.#transport)
-        ? this.#transport.sendEncoded(resp, commands, operation)
-        : this.#transport?.send(split(resp.slice(), commands), operation);
+      replies = this.#transport?.send(split(resp.slice(), commands), operation);
     } catch (error) {
       replies = Promise.reject(error);
     }
-    replies?.then(
-      (given) => this.#client?.answered(call, given),
-      (error) => this.#undelivered(call, error),
-    );
+    replies?.then((given) => receiver.resolve(encodeReplies(given))).catch(receiver.reject);
   }
 
   forget(operation: number): void {
@@ -83,11 +125,43 @@ export class RuntimeHost implements Glue.Host {
     return new TallylockError(code, reason, key, applied === "no" ? "no" : "maybe", message);
   }
 
+  #due(lease: number): void {
+    this.#letGo(lease);
+    this.#tell((client) => client.due(lease));
+  }
+
+  #letGo(number: number): void {
+    const lease = this.#young.get(number);
+    if (lease !== undefined) {
+      this.#young.delete(number);
+      this.#forgotten.register(lease, number);
+    }
+  }
+
   #undelivered(call: number, error: unknown): void {
-    if (error instanceof Undelivered) {
-      this.#client?.undelivered(call, error.sent, error.message, error.serverWords);
-    } else {
-      this.#client?.undelivered(call, "maybe", error instanceof Error ? error.message : String(error));
+    const { sent, message, serverWords } =
+      error instanceof Undelivered
+        ? error
+        : new Undelivered("maybe", error instanceof Error ? error.message : String(error));
+    this.#tell((client) => client.undelivered(call, sent, message, serverWords));
+  }
+
+  /** Tells the core something. Should it fail at that, all calls end with its fault: nothing else would end them. */
+  #tell(what: (client: Glue.Client) => void): void {
+    try {
+      if (this.#client !== undefined) {
+        what(this.#client);
+      }
+    } catch (fault) {
+      this.#failed(fault);
+    }
+  }
+
+  #failed(fault: unknown): void {
+    const open = [...this.#open.values()];
+    this.#open.clear();
+    for (const { reject } of open) {
+      reject(fault);
     }
   }
 }

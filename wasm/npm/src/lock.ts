@@ -1,7 +1,20 @@
-import { ms, optionalMs } from "./arguments.js";
+import { optionalMs } from "./arguments.js";
 import { TallylockError } from "./error.js";
+import type { RuntimeHost } from "./host.js";
+import { Lease } from "./lease.js";
 import type * as Glue from "./tallylock_wasm.js";
 import type { TtlOptions } from "./value.js";
+
+/** What a lock is made with; its TTL is that of its leases. */
+export interface LockOptions extends TtlOptions {
+  /**
+   * How long after each time that a lease was given its TTL it is renewed, in milliseconds, at most half of the TTL. A third of
+   * the TTL if not said; false to end it with its TTL unless it is extended.
+   */
+  renewEveryMs?: number | false;
+  /** How long a lease is held before it is renewed no more, in milliseconds: a holder that hangs loses it. No end if not said. */
+  maxHoldMs?: number;
+}
 
 /** How to take a lock. */
 export interface AcquireOptions {
@@ -11,56 +24,50 @@ export interface AcquireOptions {
   signal?: AbortSignal;
 }
 
-/** The right of one owner at a time, for a limited time. */
+/** The right of one owner at a time, for a limited time. While a lease that a handle acquired is ours, it acquires no other. */
 export class Lock {
+  #host: RuntimeHost;
   #lock: Glue.Lock;
 
   /** @internal */
-  constructor(lock: Glue.Lock) {
+  constructor(host: RuntimeHost, lock: Glue.Lock) {
+    this.#host = host;
     this.#lock = lock;
   }
 
   /**
    * Takes the lock, waiting for it as long as is said.
    *
-   * Rejects with `busy` if another holds it until the deadline, `timeout` if the server is silent, `unavailable` if it
-   * cannot be reached, and `cancelled` once the signal is aborted.
+   * Rejects with `busy` if another holds it until the deadline, `already_held` if this handle does, `timeout` if the server is
+   * silent, `unavailable` if it cannot be reached, and `cancelled` once the signal is aborted.
    */
-  async acquire(options: AcquireOptions = {}): Promise<Lease> {
-    const { waitMs, signal } = options;
-    if (!signal) {
-      return new Lease((await this.#lock.acquire(optionalMs(waitMs))) as Glue.Lease);
-    }
-    const acquiring = this.#lock.acquiring(optionalMs(waitMs));
-    const stop = () => acquiring.stop();
-    // Before it begins: what is no signal must leave no lock behind, and a transport may abort it while it sends.
-    signal.addEventListener("abort", stop, { once: true });
+  acquire(options: AcquireOptions = {}): Promise<Lease> {
     try {
-      if (signal.aborted) {
-        stop();
+      const { waitMs, signal } = options;
+      if (signal) {
+        return this.#acquireUntil(signal, optionalMs(waitMs));
       }
-      const lease = (await acquiring.start()) as Glue.Lease;
-      if (signal.aborted) {
-        // Between the grant and here.
-        throw lease.cancelled();
-      }
-      return new Lease(lease);
+      return this.#lock.acquire(optionalMs(waitMs)).then(this.#leased);
     } catch (error) {
-      if (signal.aborted && error instanceof TallylockError && error.code === "cancelled") {
-        error.cause = signal.reason;
-      }
-      throw error;
-    } finally {
-      signal.removeEventListener("abort", stop);
-      // Until the garbage collector came for it, each further acquire would have to pass over it.
-      acquiring.free();
+      return Promise.reject(error);
     }
+  }
+
+  /**
+   * Takes over the lease that {@link Lease.transfer} gave away under this text, with its fence, for this lock's TTL from now.
+   *
+   * Rejects with `lost` if the lock is no longer held by it, `already_held` if this handle holds the lock, `invalid_argument`
+   * for another text, and `outcome_unknown` if the server does not answer in time.
+   */
+  async adopt(token: string): Promise<Lease> {
+    return this.#leased(await this.#lock.adopt(String(token)));
   }
 
   /**
    * Holds the lock while `work` runs, releases it after that, and gives what `work` gives.
    *
-   * Rejects like {@link acquire}, with what `work` throws, or with `lost` if the lock was lost meanwhile.
+   * Rejects like {@link acquire}, with what `work` throws, or with `lost` if the lock was lost meanwhile. Where `work` has thrown
+   * and the release fails too, that is the `cause` of the error, unless it has one or is none.
    */
   using<T>(work: (lease: Lease) => T | Promise<T>): Promise<T>;
   using<T>(options: AcquireOptions, work: (lease: Lease) => T | Promise<T>): Promise<T>;
@@ -78,64 +85,53 @@ export class Lock {
       result = await work(lease);
     } catch (error) {
       // What went wrong in the work is what the caller has to know, as it was thrown: the SuppressedError of `await using`
-      // would hide its class from the caller just when the server is in trouble, and `cause` is not ours to set.
-      await lease.release().catch(() => undefined);
+      // would hide its class from the caller just when the server is in trouble.
+      await lease.release().catch((failure) => remember(error, failure));
       throw error;
     }
     await lease.release();
     return result;
   }
+
+  /** The lease of a number that the core has given. */
+  #leased = (number: unknown): Lease => {
+    const lease = new Lease(this.#lock, number as number);
+    this.#host.hold(number as number, lease);
+    return lease;
+  };
+
+  async #acquireUntil(signal: AbortSignal, waitMs: number | undefined): Promise<Lease> {
+    const acquiring = this.#lock.acquiring(waitMs);
+    const stop = () => acquiring.stop();
+    // Before it begins: what is no signal must leave no lock behind, and a transport may abort it while it sends.
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      if (signal.aborted) {
+        stop();
+      }
+      const lease = await acquiring.start();
+      if (signal.aborted) {
+        // Between the grant and here.
+        throw this.#lock.cancelled(lease as number);
+      }
+      return this.#leased(lease);
+    } catch (error) {
+      if (signal.aborted && error instanceof TallylockError && error.code === "cancelled") {
+        error.cause = signal.reason;
+      }
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", stop);
+      // Until the garbage collector came for it, each further acquire would have to pass over it.
+      acquiring.free();
+    }
+  }
 }
 
-/**
- * The time-limited right to a lock. It ends with {@link release}, or when its time is over.
- *
- * An `await using` declaration releases it at the end of its block. Forgetting it releases nothing.
- */
-export class Lease implements AsyncDisposable {
-  #lease: Glue.Lease;
-
-  /** @internal */
-  constructor(lease: Glue.Lease) {
-    this.#lease = lease;
-  }
-
-  /** The fencing token: larger than that of every earlier lease of this lock, under the conditions in the guarantees. */
-  get fence(): bigint {
-    return this.#lease.fence;
-  }
-
-  /** How long it is still ours by our own clock, in milliseconds; 0 once it is not. */
-  remainingMs(): number {
-    return this.#lease.remainingMs();
-  }
-
-  /** Whether it is still ours by our own clock. */
-  isValid(): boolean {
-    return this.#lease.remainingMs() > 0;
-  }
-
-  /** Throws `lost` unless it is ours for at least `marginMs` more milliseconds (0 or more), by our own clock. */
-  ensure(marginMs: number): void {
-    this.#lease.ensure(ms(marginMs));
-  }
-
-  /**
-   * Gives it a TTL from now: `ttlMs`, or the lock's own.
-   *
-   * Rejects with `lost` if it is no longer ours: an expired lock is never resurrected.
-   */
-  async extend(options?: TtlOptions): Promise<void> {
-    await this.#lease.extend(options === undefined ? undefined : ms(options.ttlMs));
-  }
-
-  /** Deletes the lock if it is still ours; does nothing once that has succeeded. Rejects with `lost` if it is not. */
-  async release(): Promise<void> {
-    await this.#lease.release();
-  }
-
-  /** Releases it; see {@link release}. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.release();
+/** Keeps the error of a release beside that of the work, where that one has room for it. */
+function remember(error: unknown, later: TallylockError): void {
+  const isTheLoss = error instanceof TallylockError && error.code === "lost" && error.key === later.key;
+  if (error instanceof Error && !isTheLoss && error.cause === undefined && Object.isExtensible(error)) {
+    error.cause = later;
   }
 }

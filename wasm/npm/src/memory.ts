@@ -72,8 +72,8 @@ export class MemoryClient extends Client {
   readonly memory: Memory;
 
   /** @internal */
-  constructor(client: Glue.Client, memory: Memory) {
-    super(client, {
+  constructor(host: RuntimeHost, client: Glue.Client, memory: Memory) {
+    super(host, client, {
       send: () => Promise.reject(new Error("a server in memory has no transport")),
     });
     this.memory = memory;
@@ -111,5 +111,5 @@ export async function connectInMemory(runtime: MemoryRuntime, options: MemoryOpt
   if (face === undefined) {
     throw new TypeError("a client of a server in memory has a face");
   }
-  return new MemoryClient(client, new Memory(client, face));
+  return new MemoryClient(host, client, new Memory(client, face));
 }

@@ -1,6 +1,9 @@
 /** The longest that a timer of the runtime's can run: about 24 days. */
 const LONGEST_MS = 2 ** 31 - 1;
 
+/** How long the process may be kept from ending after the last call. */
+const LINGER_MS = 50;
+
 /**
  * The timers of a client: one of the runtime's for all of them.
  *
@@ -9,21 +12,29 @@ const LONGEST_MS = 2 ** 31 - 1;
  */
 export class Timers {
   #woke: (timer: number) => void;
+  #keepsAlive: boolean;
   /** When each is due. */
   #due = new Map<number, number>();
   #armed: ReturnType<typeof setTimeout> | undefined;
   #armedFor = Number.POSITIVE_INFINITY;
+  /** Whether the armed timer keeps the process alive. */
+  #isKeeping = true;
+  #isLetGoSoon = false;
 
-  /** @param woke called with each timer that has run out */
-  constructor(woke: (timer: number) => void) {
+  /**
+   * @param woke called with each timer that has run out
+   * @param keepsAlive whether the process stays alive for them
+   */
+  constructor(woke: (timer: number) => void, keepsAlive = true) {
     this.#woke = woke;
+    this.#keepsAlive = keepsAlive;
   }
 
   /** Lets a timer run out at a moment of `performance.now()`. */
   set(timer: number, due: number): void {
     this.#due.set(timer, due);
-    if (this.#due.size === 1) {
-      keepAlive(this.#armed, true);
+    if (!this.#isKeeping && this.#keepsAlive) {
+      this.#keep(true);
     }
     if (due < this.#armedFor) {
       this.#arm(due);
@@ -33,10 +44,27 @@ export class Timers {
   /** Forgets a timer. */
   clear(timer: number): void {
     this.#due.delete(timer);
-    if (this.#due.size === 0) {
-      // It stays armed for the next call, but nobody waits for it: the process may end.
-      keepAlive(this.#armed, false);
+    // It stays armed for the next call, but nobody waits for it: the process may end. To tell the runtime so after each
+    // call, and the contrary before, would cost as much as all else here.
+    if (this.#keepsAlive && this.#due.size === 0 && !this.#isLetGoSoon && canKeepAlive(this.#armed)) {
+      this.#isLetGoSoon = true;
+      keepAlive(
+        setTimeout(() => this.#letGo(), LINGER_MS),
+        false,
+      );
     }
+  }
+
+  #letGo(): void {
+    this.#isLetGoSoon = false;
+    if (this.#due.size === 0) {
+      this.#keep(false);
+    }
+  }
+
+  #keep(yes: boolean): void {
+    this.#isKeeping = yes;
+    keepAlive(this.#armed, yes);
   }
 
   #arm(due: number): void {
@@ -45,6 +73,9 @@ export class Timers {
     // One that runs out early finds nobody due, and is armed again.
     const ms = Math.min(Math.max(0, due - performance.now()), LONGEST_MS);
     this.#armed = setTimeout(() => this.#ranOut(), ms);
+    if (!this.#keepsAlive) {
+      keepAlive(this.#armed, false);
+    }
   }
 
   #ranOut(): void {
@@ -71,12 +102,18 @@ export class Timers {
   }
 }
 
-/** Whether a timer keeps the process from ending, where there is such a thing. */
+interface KeepsAlive {
+  ref(): void;
+  unref(): void;
+}
+
+/** Whether a timer may keep a process from ending: at the edge it is a mere number. */
+function canKeepAlive(timer: unknown): timer is KeepsAlive {
+  return typeof timer === "object" && timer !== null && "ref" in timer && "unref" in timer;
+}
+
 function keepAlive(timer: unknown, yes: boolean): void {
-  const known = timer as { ref?(): void; unref?(): void } | undefined;
-  if (yes) {
-    known?.ref?.();
-  } else {
-    known?.unref?.();
+  if (canKeepAlive(timer)) {
+    yes ? timer.ref() : timer.unref();
   }
 }

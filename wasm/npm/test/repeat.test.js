@@ -48,6 +48,13 @@ const VERBS = [
   { verb: "get", call: async (c) => Buffer.from(await c.value("k").get()).toString(), gives: "10", left: "10" },
   { verb: "replaceIfPresent", call: (c) => c.value("k").replaceIfPresent("x", TTL), unknown: true, left: "x" },
   { verb: "touch", call: (c) => c.value("k").touch(TTL), gives: true, left: "10" },
+  {
+    verb: "guarded set",
+    call: (c) => c.guarded("k").set("x", { fence: 7n, ...TTL }),
+    unknown: true,
+    left: "x",
+  },
+  { verb: "guarded delete", call: (c) => c.guarded("k").delete({ fence: 7n }), unknown: true, left: null },
   { verb: "compareAndSet", call: (c) => c.value("k").compareAndSet("10", "x", TTL), unknown: true, left: "x" },
 ];
 

@@ -29,8 +29,7 @@ async function bundle(folder) {
     bundle: true,
     format: "esm",
     conditions: ["workerd"],
-    external: ["node:*", "cloudflare:*", "*.wasm", "buffer", "string_decoder", "util", "assert"],
-    banner: { js: 'import { createRequire } from "node:module"; const require = createRequire("/");' },
+    external: ["cloudflare:*", "*.wasm"],
     logLevel: "error",
   });
   await copyFile(join(here, "../dist", WASM), join(folder, WASM));
@@ -51,7 +50,6 @@ const worker :Workerd.Worker = (
     (name = "${WASM}", wasm = embed "${WASM}"),
   ],
   compatibilityDate = "2026-01-01",
-  compatibilityFlags = ["nodejs_compat"],
   bindings = [(name = "SERVER_PORT", text = "${serverPort}")],
 );
 `;
@@ -78,11 +76,13 @@ test("in workerd, over a socket of cloudflare:sockets", async (t) => {
     const response = await request(child, port);
     const text = await response.text();
     assert.equal(response.status, 200, text);
-    const { totals, drained, fences, refused, wrong } = JSON.parse(text);
+    const { totals, drained, fences, refused, renewed, reason, wrong } = JSON.parse(text);
     assert.deepEqual(totals, ["30", `${2n ** 60n + 30n}`, `${2n ** 60n + 25n}`], `round ${round}`);
     assert.equal(drained, `${2n ** 60n + 25n}`);
     assert.ok(BigInt(fences[1]) > BigInt(fences[0]));
     assert.equal(refused, "busy");
+    assert.equal(renewed, true, "a lease outlives its TTL");
+    assert.equal(reason, "expired");
     assert.equal(wrong, "invalid_argument");
   }
   assert.equal(await server.other.get("session:42:billableSecondsPending"), "0");

@@ -148,12 +148,20 @@ fn delete(plain: &mut PlainConnection, keys: &[&[u8]]) -> Result<bool, Error> {
 
 fn channels(plain: &mut PlainConnection, key: &Key) -> Result<Finding, Error> {
     let channel = key.side(Part::Released);
-    Ok(
-        match tried(plain.ask(&[b"PUBLISH", channel.as_slice(), b"released"]))? {
-            Ok(_) => CHANNELS.ok("a release can be told"),
-            Err(_) => CHANNELS.warning("PUBLISH is refused", RIGHTS),
-        },
-    )
+    // The end of a subscription is tried before its beginning: nothing else can be asked where it cannot be ended.
+    let commands: [&[&[u8]]; 4] = [
+        &[b"PUBLISH", &channel, b"released"],
+        &[b"UNSUBSCRIBE", &channel],
+        &[b"SUBSCRIBE", &channel],
+        &[b"UNSUBSCRIBE", &channel],
+    ];
+    for command in commands {
+        if tried(plain.ask(command))?.is_err() {
+            let found = format!("{} is refused", text(command[0]));
+            return Ok(CHANNELS.warning(found, RIGHTS));
+        }
+    }
+    Ok(CHANNELS.ok("a release can be told and heard"))
 }
 
 /// A verb that failed is a finding, unless nobody can be asked any more.

@@ -52,7 +52,7 @@ impl Call {
             }
         };
         let verb = match script {
-            Script::Read => return None,
+            Script::Read | Script::LockInspect => return None,
             Script::CounterAdd => {
                 tell("", argument(0).map(signed));
                 "add"
@@ -90,9 +90,27 @@ impl Call {
                     "extend"
                 }
             }
+            Script::LockRaiseFence => {
+                tell("to ", argument(1));
+                tell("by ", arguments.first().and_then(|token| holder(token)));
+                "fence"
+            }
             Script::LockRelease => {
                 tell("by ", arguments.first().and_then(|token| holder(token)));
                 "release"
+            }
+            Script::LockSteal => {
+                tell("from ", arguments.first().and_then(|token| holder(token)));
+                "steal"
+            }
+            Script::GuardedSet => {
+                tell("for ", arguments.get(1).and_then(|millis| time(millis)));
+                tell("fence ", argument(2));
+                "set"
+            }
+            Script::GuardedDelete => {
+                tell("fence ", argument(0));
+                "delete"
             }
             Script::ValueReplaceIfPresent => {
                 tell("for ", arguments.get(1).and_then(|millis| time(millis)));

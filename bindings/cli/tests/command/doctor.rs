@@ -77,7 +77,7 @@ on_each_server! {
     }
 
     fn an_account_is_tried(server: Server) {
-        let verbs = ["~session:*", "+evalsha", "+eval", "+get", "+set", "+incrby", "+type", "+pttl", "+pexpire", "+del", "+time", "+publish", "+ping"];
+        let verbs = ["~session:*", "+evalsha", "+eval", "+get", "+set", "+incrby", "+type", "+pttl", "+pexpire", "+del", "+time", "+publish", "+subscribe", "+unsubscribe", "+ping"];
         let with = |more: &[&'static str]| [verbs.as_slice(), more].concat();
         let doctor = |rules: &[&str]| {
             let url = account(&server, rules);
@@ -98,6 +98,11 @@ on_each_server! {
 
         let (code, report) = doctor(&with(&["resetchannels"]));
         assert_eq!((code, level(&report, "channels"), level(&report, "locks")), (Some(0), "warning", "ok"));
+        for forbidden in ["-publish", "-subscribe", "-unsubscribe"] {
+            let (code, report) = doctor(&with(&["allchannels", forbidden]));
+            assert_eq!((code, level(&report, "channels"), level(&report, "latency")), (Some(0), "warning", "ok"), "{report}");
+            assert!(finding(&report, "channels")["found"].as_str().unwrap().contains(&forbidden[1..].to_uppercase()), "{report}");
+        }
 
         let transactions = ["allchannels", "-eval", "-evalsha", "+watch", "+unwatch", "+multi", "+exec", "+discard", "+hello"];
         let (code, report) = doctor(&with(&transactions));

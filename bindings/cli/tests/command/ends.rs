@@ -45,6 +45,23 @@ fn with_64_where_the_arguments_are_wrong() {
             vec!["audit", "redis://h", "--repair"],
             "missing: --ttl <DURATION>",
         ),
+        (
+            vec!["lock", "steal", "redis://h", "k", "--reason", "x"],
+            "missing: --expect <TOKEN>",
+        ),
+        (
+            vec![
+                "lock",
+                "steal",
+                "redis://h",
+                "k",
+                "--expect",
+                "x",
+                "--reason",
+                "y",
+            ],
+            "give --yes",
+        ),
         (vec!["lock", "show"], "missing: <KEY>"),
         (vec!["lock", "show", "redis://h"], "the key is missing"),
     ] {
@@ -138,6 +155,18 @@ fn with_75_where_nobody_knows_what_was_done() {
         "outcome_unknown",
     );
     assert_eq!(counter.read().unwrap(), Some(0), "that time it was");
+
+    let lock = client(&server).lock("invoice:42", TTL).unwrap();
+    plant(&server, "warm-up", "theirs");
+    let steal = |url: &str, key: &str| {
+        let why = ["--expect", "theirs", "--reason", "it hangs", "--yes"];
+        run(["lock", "steal", url, key].iter().chain(&why))
+    };
+    assert_eq!(steal(&server.url(), "warm-up").code, Some(0));
+    plant(&server, "invoice:42", "theirs");
+    proxy.lose_matching(Script::LockSteal.sha());
+    assert_ends(&steal(&proxy.url(), "invoice:42"), 75, "outcome_unknown");
+    assert_eq!(lock.inspect().unwrap(), None, "that time it was");
 }
 
 #[test]

@@ -53,4 +53,39 @@ on_each_server! {
         assert_eq!(json_and_code(&["lock", "show", &server.url(), "invoice:free"]), (Some(1), json!(null)));
         spoiled.release().unwrap();
     }
+
+    fn the_token_is_shown_only_if_asked_for_and_stolen_from(server: Server) {
+        let options = Options::new(&server.url()).unwrap().owner(Owner::Label("biller-7".into())).unwrap();
+        let client = Client::connect_with(options).unwrap();
+        let lock = client.lock("invoice:42", TTL).unwrap();
+        let lease = lock.acquire(Duration::ZERO).unwrap();
+        let token: String = redis::cmd("GET").arg("invoice:42").query(&mut server.connection()).unwrap();
+        let url = server.url();
+        let shown = run(["lock", "show", &url, "invoice:42"]).stdout + &json(&["lock", "show", &url, "invoice:42"]).to_string();
+        assert!(!shown.contains(&token[..32]), "{shown}");
+        assert!(run(["lock", "show", &url, "invoice:42", "--token"]).stdout.contains(&token));
+        assert_eq!(json(&["lock", "show", &url, "invoice:42", "--token"])["expect"], json!(token));
+
+        let steal = |token: &str, reason: &str| run(["lock", "steal", &url, "invoice:42", "--expect", token, "--reason", reason, "--yes"]);
+        assert_eq!(steal(&token, " ").code, Some(64));
+        let other = steal("another", "it hangs");
+        assert!(other.code == Some(1) && other.stdout.contains("does not hold"), "{other:?}");
+        lease.extend(TTL).unwrap();
+        let stolen = steal(&token, "it hangs");
+        assert!(stolen.code == Some(0) && stolen.stdout.contains("biller-7") && stolen.stdout.contains("it hangs"), "{stolen:?}");
+        assert!(!stolen.stdout.contains(&token[..32]), "{stolen:?}");
+        assert_eq!(lock.inspect().unwrap(), None);
+        // The handle does not know yet that its lease was stolen.
+        assert!(lock.clone().acquire(Duration::ZERO).unwrap().fence() > lease.fence() + 1);
+        assert_eq!(steal(&token, "it hangs").code, Some(1));
+    }
+
+    fn a_token_of_any_bytes_can_be_stolen_from(server: Server) {
+        let token = b"a\\x\xff\n".as_slice();
+        redis::cmd("SET").arg("theirs").arg(token).exec(&mut server.connection()).unwrap();
+        let shown = json(&["lock", "show", &server.url(), "theirs", "--token"]);
+        let shown = shown["expect"].as_str().unwrap();
+        let stolen = run(["lock", "steal", &server.url(), "theirs", "--expect", shown, "--reason", "it hangs", "--yes"]);
+        assert!(stolen.code == Some(0) && stolen.stdout.contains("another library"), "{stolen:?}");
+    }
 }

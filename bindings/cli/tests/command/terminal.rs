@@ -99,6 +99,30 @@ fn a_drain_asks() {
 }
 
 #[test]
+fn a_steal_asks_with_the_holder() {
+    let server = Server::valkey();
+    plant(&server, "invoice:42", "theirs");
+    let steal = || {
+        let url = server.url();
+        let why = ["--expect", "theirs", "--reason", "it hangs"];
+        command(["lock", "steal", &url, "invoice:42"].iter().chain(&why))
+    };
+    let (code, shown) = on_a_terminal(steal(), "n\n");
+    assert!(
+        code == Some(1) && shown.contains("another library") && shown.contains("without a TTL"),
+        "{code:?} {shown}"
+    );
+    assert_eq!(pttl(&server, "invoice:42"), -1);
+    assert_eq!(on_a_terminal(steal(), "y\n").0, Some(0));
+    assert_eq!(pttl(&server, "invoice:42"), -2);
+    let (code, shown) = on_a_terminal(steal(), "");
+    assert!(
+        code == Some(1) && !shown.contains("[y/N]"),
+        "{code:?} {shown}"
+    );
+}
+
+#[test]
 fn there_is_progress_and_there_are_colours_unless_they_are_unwanted() {
     let server = Server::valkey();
     let mut connection = server.connection();

@@ -15,11 +15,18 @@ with tallylock.connect("redis://127.0.0.1:6379") as client:
 from tallylock._batch import Entry
 from tallylock._client import Client, connect
 from tallylock._counter import Counter
+from tallylock._guarded import Guarded
+from tallylock._holder import Holder
 from tallylock._lease import Lease
 from tallylock._lock import Lock
+from tallylock._loss import Loss
 from tallylock._memory import Memory, MemoryKey
+from tallylock._meter import Flushed, Meter, Refused
 from tallylock._once import Added, Claim, OpenClaim
+from tallylock._redlock import Redlock, connect_redlock
 from tallylock._scan import CounterFound, Scan
+from tallylock._sweep import RefusedError, SweepFailure, SweepReport
+from tallylock._sweeper import Sweeper
 from tallylock._value import Value
 from tallylock.errors import (
     AlreadyHeldError,
@@ -58,23 +65,35 @@ __all__ = [
     "CounterOverflowError",
     "Entry",
     "FencedOffError",
+    "Flushed",
     "ForbiddenError",
+    "Guarded",
+    "Holder",
     "InvalidArgumentError",
     "Lease",
     "Lock",
+    "Loss",
     "LostError",
     "Memory",
     "MemoryKey",
+    "Meter",
     "NotAnIntegerError",
     "OpenClaim",
     "OutOfMemoryError",
     "OutcomeUnknownError",
     "ReadOnlyError",
+    "Redlock",
+    "Refused",
+    "RefusedError",
     "Scan",
+    "SweepFailure",
+    "SweepReport",
+    "Sweeper",
     "TallylockError",
     "UnavailableError",
     "UnsupportedError",
     "Value",
     "WrongTypeError",
     "connect",
+    "connect_redlock",
 ]

@@ -9,7 +9,7 @@ from tallylock._direct import LEAST, MOST, Borrowed
 from tallylock.errors import InvalidArgumentError
 
 _COUNTER = struct.Struct("<Qq?")
-_LOCK = struct.Struct("<Qq")
+_LOCK = struct.Struct("<Qqqq")
 _MICROSECOND = timedelta(microseconds=1)
 _LARGEST_FENCE = 2**64 - 1
 
@@ -35,7 +35,7 @@ def content(given: str | Binary, key: bytes | None = None) -> bytes:
         raise _refused(key or given.encode(errors="replace"), detail) from None
 
 
-def is_fixed(key: bytes, expiry: Literal["sliding", "fixed"]) -> bool:
+def is_fixed(key: bytes | None, expiry: Literal["sliding", "fixed"]) -> bool:
     """Return whether a counter's expiry is fixed; InvalidArgumentError if it is neither of the two words."""
     if expiry not in ("sliding", "fixed"):
         raise _refused(key, f'expiry is "sliding" or "fixed", not {expiry!r}')
@@ -62,9 +62,37 @@ def packed_counter(client_id: int, ttl_us: int, key: bytes, *, fixed: bool) -> B
     return Borrowed(_COUNTER.pack(client_id, ttl_us, fixed) + key)
 
 
-def packed_lock(client_id: int, ttl_us: int, key: bytes) -> Borrowed:
+def packed_lock(client_id: int, ttl_us: int, interval_us: int, max_hold_us: int, key: bytes) -> Borrowed:
     """Return what a lock's handle stands for, as the native library takes it."""
-    return Borrowed(_LOCK.pack(client_id, ttl_us) + key)
+    return Borrowed(_LOCK.pack(client_id, ttl_us, interval_us, max_hold_us) + key)
+
+
+def renewal_microseconds(key: bytes, renewal: timedelta | Literal[False] | None) -> int:
+    """Return after how long a lease is renewed: 0 for the shared default, -1 for not at all.
+
+    InvalidArgumentError if 0 or less was given, which the native library would take for one of these.
+    """
+    if renewal is None:
+        return 0
+    if renewal is False:
+        return -1
+    interval_us = microseconds(renewal)
+    if interval_us <= 0:
+        raise _refused(key, f"a lease is renewed after 1 ms at least, not {renewal}")
+    return interval_us
+
+
+def hold_microseconds(key: bytes, max_hold: timedelta | None) -> int:
+    """Return for how long a lease is renewed at most: 0 for as long as it is held.
+
+    InvalidArgumentError if 0 was given, which the native library would take for that.
+    """
+    if max_hold is None:
+        return 0
+    max_hold_us = microseconds(max_hold)
+    if max_hold_us == 0:
+        raise _refused(key, "a lease is held for 1 ms at least, not for 0 ms")
+    return max_hold_us
 
 
 def whole_amount(key: bytes, amount: int) -> int:
@@ -99,11 +127,6 @@ def remembered_microseconds(key: bytes, remember: timedelta | None) -> int:
 def amount_refused(key: bytes, amount: int) -> InvalidArgumentError:
     """Return the error for an amount that the native library can't be given."""
     return _refused(key, f"an amount is a whole number of 64 bits, not {amount}")
-
-
-def empty_id_refused(key: bytes) -> InvalidArgumentError:
-    """Return the error for an idempotency key that, in a batch, the native library would take for none."""
-    return _refused(key, "an id has 1 to 512 bytes, not 0")
 
 
 def foreign_entry_refused() -> InvalidArgumentError:

@@ -1,6 +1,6 @@
 """Many adds in one call: packed entries, and their packed results.
 
-Both are told in the batch module of the native library.
+The entries are told in the core's module `counter::packed`, the results in the batch module of the native library.
 """
 
 import struct
@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import itemgetter
 
-from tallylock._arguments import empty_id_refused, foreign_entry_refused, whole_amount
+from tallylock._arguments import foreign_entry_refused, whole_amount
 from tallylock._once import Added
 from tallylock._outcomes import error_at
 from tallylock.errors import TallylockError
 
 _HANDLE = struct.Struct("<q?I")
-_AMOUNT = struct.Struct("<qI")
+_AMOUNT = struct.Struct("<qB")
+_ID = struct.Struct("<I")
 _REMEMBERED = struct.Struct("<q")
 _RESULT = struct.Struct("<?q")
+_PLAIN, _KEYED, _KEYED_FOR_A_TIME = range(3)
 _FAILED = 2
 _TOTAL_FIRST: Callable[[tuple[object, ...]], tuple[object, ...]] = itemgetter(1, 0)
 _new_added: Callable[[tuple[object, ...]], Added] = partial(tuple.__new__, Added)
@@ -41,19 +43,17 @@ def packed_handle(ttl_us: int, key: bytes, *, fixed: bool) -> bytes:
 def packed_add(key: bytes, amount: int) -> bytes:
     """Return what follows for a plain add."""
     try:
-        return _AMOUNT.pack(amount, 0)
+        return _AMOUNT.pack(amount, _PLAIN)
     except struct.error:
         # Says whether it is no number or too large a one.
-        return _AMOUNT.pack(whole_amount(key, amount), 0)
+        return _AMOUNT.pack(whole_amount(key, amount), _PLAIN)
 
 
-def packed_add_once(key: bytes, amount: int, idempotency_key: bytes, remember_us: int) -> bytes:
+def packed_add_once(key: bytes, amount: int, idempotency_key: bytes, remember_us: int | None) -> bytes:
     """Return what follows for an add that counts once."""
-    # Without its length it would be a plain add.
-    if not idempotency_key:
-        raise empty_id_refused(key)
-    head = _AMOUNT.pack(whole_amount(key, amount), len(idempotency_key))
-    return head + idempotency_key + _REMEMBERED.pack(remember_us)
+    kind = _KEYED if remember_us is None else _KEYED_FOR_A_TIME
+    packed = _AMOUNT.pack(whole_amount(key, amount), kind) + _ID.pack(len(idempotency_key)) + idempotency_key
+    return packed if remember_us is None else packed + _REMEMBERED.pack(remember_us)
 
 
 def packed_entries(entries: Iterable[Entry], client_id: int) -> tuple[bytes, int]:

@@ -156,15 +156,16 @@ class Counter(CounterHandle):
         with translating():
             counter_commit(self._client_id, self._key, self._ttl_us, name, billed)
 
-    def abort(self, claim_id: str | Binary) -> int:
+    def abort(self, claim_id: str | Binary, *, fence: int | None = None) -> int:
         """End a claim as not billed, give the counter its amount back, and return that; again is harmless.
 
         A counter that is gone is made anew with the handle's TTL. Raises ConflictError if the claim was committed or is
-        not there, CounterOverflowError if the counter can't take the amount: the claim then stays open.
+        not there, CounterOverflowError if the counter can't take the amount, FencedOffError if the holder of a newer
+        lease than that of `fence` was here, who may have billed the claim: the claim then stays open.
         """
-        name = content(claim_id, self._key)
+        name, of_lease = content(claim_id, self._key), None if fence is None else whole_fence(self._key, fence)
         with translating():
-            return counter_abort(self._client_id, self._key, self._ttl_us, name)
+            return counter_abort(self._client_id, self._key, self._ttl_us, name, of_lease)
 
     def claims(self) -> list[OpenClaim]:
         """Return the open claims of this counter, in the order of their ids.

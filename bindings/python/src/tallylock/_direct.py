@@ -18,6 +18,18 @@ _lease_release = _glue._UniffiLib.uniffi_tallylock_ffi_fn_func_lease_release
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
+class _Key(ctypes.Structure):
+    """The glue's form of borrowed bytes, which takes half as long to make of a key that is another at each call."""
+
+    _fields_ = (("len", ctypes.c_int32), ("data", ctypes.c_char_p))
+
+
+# By its name the library gives a function that is not shared with the glue.
+_meter_add = _glue._UniffiLib["uniffi_tallylock_ffi_fn_func_meter_add"]
+_meter_add.argtypes = (ctypes.c_uint64, _Key, ctypes.c_int64, ctypes.POINTER(_Status))
+_meter_add.restype = None
+
+
 class Borrowed:
     """Bytes as the native library borrows them, kept for as long as this."""
 
@@ -41,6 +53,17 @@ def packed_counter_add(counter: Borrowed, amount: int) -> int:
     if status.code:
         _raise(status)
     return total
+
+
+def meter_add(meter_id: int, key: bytes, amount: int) -> None:
+    """Add to a meter; TypeError if `amount` is no whole number, ValueError if it has more than 64 bits."""
+    amount = index(amount)
+    if not LEAST <= amount <= MOST:
+        raise ValueError(amount)
+    status = _Status()
+    _meter_add(meter_id, _Key(len(key), key), amount, ctypes.byref(status))
+    if status.code:
+        _raise(status)
 
 
 def packed_lock_acquire(lock: Borrowed, lease_id: int) -> None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Literal
 
-from tallylock._arguments import Binary, content, is_fixed, microseconds, remembered_microseconds
+from tallylock._arguments import Binary, content, is_fixed, microseconds
 from tallylock._batch import Entry, packed_add, packed_add_once, packed_handle
 from tallylock._ffi import check_counter
 from tallylock.errors import translating
@@ -35,14 +35,13 @@ class CounterHandle:
             remember: for how long the key is known, as of `add`.
 
         Raises:
-            InvalidArgumentError: if `amount` doesn't fit into 64 bits, the key is empty or `remember` is 0. Of what
-                else is wrong with them `add_many` raises it.
+            InvalidArgumentError: if `amount` doesn't fit into 64 bits. For the others `add_many` raises it.
 
         """
         if idempotency_key is None:
             check_no_remember(remember)
             return Entry(self._client_id, self._entries + packed_add(self._key, amount))
-        remember_us = remembered_microseconds(self._key, remember)
+        remember_us = None if remember is None else microseconds(remember)
         add = packed_add_once(self._key, amount, content(idempotency_key, self._key), remember_us)
         return Entry(self._client_id, self._entries + add)
 

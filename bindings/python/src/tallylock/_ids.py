@@ -10,9 +10,10 @@ from tallylock._ffi import packed_leases_free
 
 # Nothing can come between two threads inside of an iterator of the standard library.
 next_ticket: Callable[[], int] = partial(next, itertools.count(1))
-# The native library gives ids below this to leases and updates whose ids nobody chose.
+# The native library gives ids below this to leases, updates and meters whose ids nobody chose.
 next_lease: Callable[[], int] = partial(next, itertools.count(2**63))
 next_update: Callable[[], int] = partial(next, itertools.count(2**63))
+next_meter: Callable[[], int] = partial(next, itertools.count(2**63))
 
 # A call for each lease that is forgotten would cost a third of acquiring and releasing it.
 _BATCH = 64

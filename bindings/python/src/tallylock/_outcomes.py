@@ -53,7 +53,7 @@ def _payload(kind: int, records: bytes, at: int) -> tuple[Outcome, int]:
             return bytes_at(records, at)
         case 3:
             return records[at] != 0, at + 1
-        case 4:
+        case 4 | 6:
             return _LEASE.unpack_from(records, at)[0], at + _LEASE.size
         case 5:
             return error_at(records, at)

@@ -1,6 +1,7 @@
 """What both faces' clients have in common: an id in the native library, and its end."""
 
 import weakref
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Literal
 
@@ -33,22 +34,42 @@ class Session:
         with translating():
             return _ffi.client_healed(self.client_id)
 
+    def stolen(self) -> int:
+        """Return how many locks this client has stolen."""
+        with translating():
+            return _ffi.client_stolen(self.client_id)
+
     def memory(self) -> Memory | None:
         """Return the test face if the server is in memory."""
         with translating():
             return Memory(self) if _ffi.client_has_memory(self.client_id) else None
 
 
-def connected(url: str, timeout: timedelta | None, owner: str | Literal[False] | None) -> Session:
+def connected(
+    url: str, timeout: timedelta | None, owner: str | Literal[False] | None, *, avoid_scripts: bool
+) -> Session:
     """Connect on this thread."""
     with translating():
-        return Session(_ffi.connect(url, *_options(timeout, owner)))
+        return Session(_ffi.connect(url, *_options(timeout, owner), avoid_scripts))
 
 
-def opened(url: str, timeout: timedelta | None, owner: str | Literal[False] | None) -> Session:
+def opened(url: str, timeout: timedelta | None, owner: str | Literal[False] | None, *, avoid_scripts: bool) -> Session:
     """Check what a client is opened with, without connecting."""
     with translating():
-        return Session(_ffi.open_client(url, *_options(timeout, owner)))
+        return Session(_ffi.open_client(url, *_options(timeout, owner), avoid_scripts))
+
+
+def redlock_arguments(  # noqa: PLR0913 - named ones
+    urls: Iterable[str],
+    *,
+    timeout: timedelta | None,
+    node_timeout: timedelta | None,
+    rejoin: bool,
+    owner: str | Literal[False] | None,
+    avoid_scripts: bool,
+) -> _ffi.RedlockArguments:
+    """Return what a client of several servers is opened with, in the order of the native library."""
+    return (list(urls), optional_microseconds(node_timeout), rejoin, *_options(timeout, owner), avoid_scripts)
 
 
 def _options(timeout: timedelta | None, owner: str | Literal[False] | None) -> tuple[int | None, str | None, bool]:

@@ -8,21 +8,24 @@ use std::time::Duration;
 use tallylock_core::counter::{AddMany, Added, Entry};
 use tallylock_core::drive::drive_blocking;
 use tallylock_core::error::Error;
-use tallylock_core::lock::{Acquire, Grant, Lock as LockSpec};
 use tallylock_core::request::{Request, Single};
 use tallylock_core::settings::Settings;
 use tallylock_core::step::{Operation, Step};
-use tallylock_core::time::{Instant, Wait};
+use tallylock_core::time::Instant;
 
 use super::deadline::Deadline;
 use super::lane::{Lane, MemoryLane, MemorySleeper, Sleeper};
+use super::listener::Listener;
+use super::nodes::Nodes;
 use super::pool::Pool;
-use super::{Counter, Lock, Scan, Value, undo};
-use crate::backend::{Backend, Place, connect_error};
-use crate::endpoint::Target;
+use super::renewer::Renewer;
+use super::{Counter, Guarded, Lock, Meter, Scan, Value};
+use crate::backend::{Backend, connect_error};
+use crate::held::Held;
 use crate::memory::{Caller, Memory, Server};
 use crate::scan::Walk;
-use crate::{Options, clock, random, spec};
+use crate::site::Site;
+use crate::{MeterOptions, Options, clock, random, spec};
 
 /// A client whose calls block the calling thread. Cheap to clone; clones share connections.
 ///
@@ -30,7 +33,19 @@ use crate::{Options, clock, random, spec};
 /// connections of its own.
 #[derive(Clone)]
 pub struct Client {
-    backend: Arc<Backend<Arc<Pool>>>,
+    backend: Arc<Backend>,
+    place: Place,
+    renewer: Arc<Renewer>,
+    listener: Arc<Listener>,
+}
+
+/// Where the data is.
+#[derive(Clone)]
+pub(super) enum Place {
+    Server(Arc<Pool>),
+    Memory(Arc<Server>),
+    /// Locks alone, on several independent servers.
+    Nodes(Arc<Nodes>),
 }
 
 impl Client {
@@ -48,11 +63,13 @@ impl Client {
     /// `forbidden` if the server refuses user or password, `invalid_argument` if it has no such database, `unavailable`
     /// if it cannot be reached, does not answer within the time-out, or TLS fails.
     pub fn connect_with(options: Options) -> Result<Self, Error> {
-        let place = match options.target {
-            Target::Memory { name } => Place::Memory(Server::open(name.as_deref())),
-            Target::Server(endpoint) => {
-                let pool = Pool::new(endpoint, options.settings.timeout);
-                let until = clock::now().plus(options.settings.timeout.as_millis());
+        let (site, timeout) = (Site::of(options.target), options.settings.timeout);
+        let backend = Arc::new(Backend::new(options.settings, site.clock()));
+        let place = match site {
+            Site::Memory(server) => Place::Memory(server),
+            Site::Server(endpoint) => {
+                let pool = Pool::new(endpoint, timeout);
+                let until = clock::now().plus(timeout.as_millis());
                 pool.put(
                     pool.take(&mut Deadline::new(until))
                         .map_err(connect_error)?,
@@ -60,9 +77,19 @@ impl Client {
                 Place::Server(Arc::new(pool))
             }
         };
-        Ok(Self {
-            backend: Arc::new(Backend::new(options.settings, place)),
-        })
+        Ok(Self::at(place, backend))
+    }
+
+    /// The client of this place.
+    pub(super) fn at(place: Place, backend: Arc<Backend>) -> Self {
+        let renewer = Arc::new(Renewer::new(backend.clock().clone()));
+        let listener = Arc::new(Listener::new(backend.clock().memory().cloned()));
+        Self {
+            backend,
+            place,
+            renewer,
+            listener,
+        }
     }
 
     /// A handle to the counter `key`, which each add gives `ttl` to live (see [`Counter::fixed`]). Sends nothing.
@@ -88,13 +115,27 @@ impl Client {
         ))
     }
 
+    /// A handle to the value `key` for holders of a lock: what it writes carries their fence. Sends nothing.
+    ///
+    /// # Errors
+    /// `invalid_argument` if the key is no good, as for [`counter`](Self::counter).
+    pub fn guarded(&self, key: impl AsRef<[u8]>) -> Result<Guarded, Error> {
+        Ok(Guarded::new(
+            self.clone(),
+            spec::ValueSpec::new(key.as_ref())?,
+        ))
+    }
+
     /// A handle to the lock `key`, whose leases last for `ttl`. Sends nothing.
     ///
     /// # Errors
     /// `invalid_argument` if the key is no good, as for [`counter`](Self::counter), or if the TTL is not within 3 ms and
     /// 10 years.
     pub fn lock(&self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<Lock, Error> {
-        Ok(Lock::new(self.clone(), spec::lock(key.as_ref(), ttl)?))
+        Ok(Lock::new(
+            self.clone(),
+            spec::LockSpec::new(key.as_ref(), ttl)?,
+        ))
     }
 
     /// Adds to any counters in one round trip: up to 10,000 entries, made by [`Counter::entry`] and
@@ -107,6 +148,17 @@ impl Client {
     pub fn add_many(&self, entries: Vec<Entry>) -> Result<Vec<Result<Added, Error>>, Error> {
         self.backend.check_open()?;
         self.drive(|settings, now| AddMany::start(entries, settings, random::jitter(now), now))
+    }
+
+    /// A meter, which sums adds in memory and brings the sums to the server now and then. With a journal, it takes up what is
+    /// in there, and reads its files on the calling thread; sends nothing yet.
+    ///
+    /// # Errors
+    /// `invalid_argument` if what is flushed would not be remembered for longer than this client's calls may take, or if a file of
+    /// the journal is damaged, `busy` if another meter uses the journal, `unsupported` if it was written by a later version,
+    /// `unavailable` if the system refuses a file or a thread, and `closed`.
+    pub fn meter(&self, options: MeterOptions) -> Result<Meter, Error> {
+        Meter::new(self.clone(), options)
     }
 
     /// Looks through all keys of the server for those that match `pattern` (`*`, `?`, `[a-z]`). Sends nothing yet.
@@ -142,26 +194,42 @@ impl Client {
         self.backend.healed()
     }
 
+    /// How many locks this client has stolen.
+    pub fn stolen(&self) -> u64 {
+        self.backend.stolen()
+    }
+
     /// The test face of a `memory://` client; nothing for others.
     pub fn memory(&self) -> Option<Memory> {
         self.backend.memory()
     }
 
     /// Closes the connections; each later call on this client, its clones and its handles fails with `closed`. Deletes
-    /// nothing and releases no lock.
+    /// nothing and releases no lock, but renews none any more.
     pub fn close(&self) {
         self.backend.close();
-        if let Place::Server(pool) = &self.backend.place {
-            pool.clear();
+        self.renewer.renew_no_more();
+        self.listener.close();
+        match &self.place {
+            Place::Server(pool) => pool.clear(),
+            Place::Memory(_) => {}
+            Place::Nodes(nodes) => nodes.close(),
         }
     }
 
-    pub(super) fn backend(&self) -> &Backend<Arc<Pool>> {
+    pub(super) fn backend(&self) -> &Backend {
         &self.backend
     }
 
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Makes a request.
-    pub(super) fn request<R: Request>(&self, request: R) -> Result<R::Output, Error> {
+    pub(super) fn request<R>(&self, request: R) -> Result<R::Output, Error>
+    where
+        R: Request<Output: Send + 'static> + Send + 'static,
+    {
         self.run(|settings, now| Single::start(request, settings, random::jitter(now), now))
     }
 
@@ -171,22 +239,26 @@ impl Client {
         start: impl FnOnce(&Settings, Instant) -> (O, Step<Result<T, Error>>),
     ) -> Result<T, Error>
     where
-        O: Operation<Output = Result<T, Error>>,
+        O: Operation<Output = Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
     {
         self.backend.check_open()?;
         self.drive(|settings, now| Ok(start(settings, now)))?
     }
 
     /// Drives an operation to its end, if it can be started; also after the client was closed.
-    pub(super) fn drive<O: Operation>(
+    pub(super) fn drive<O>(
         &self,
         start: impl FnOnce(&Settings, Instant) -> Result<(O, Step<O::Output>), Error>,
-    ) -> Result<O::Output, Error> {
+    ) -> Result<O::Output, Error>
+    where
+        O: Operation<Output: Send + 'static> + Send + 'static,
+    {
         let observe = |operation: &O| {
             self.backend.observe(operation);
             ControlFlow::Continue(())
         };
-        let result = match &self.backend.place {
+        let result = match &self.place {
             Place::Server(pool) => {
                 let mut lane = Lane::new(pool);
                 let (operation, step) = start(self.backend.settings(), clock::now())?;
@@ -198,51 +270,63 @@ impl Client {
                 let caller = Caller::new(server);
                 let mut lane = MemoryLane::new(&caller);
                 let (operation, step) = start(self.backend.settings(), caller.now())?;
-                drive_blocking(operation, step, &mut lane, &MemorySleeper(&caller), observe)
+                drive_blocking(
+                    operation,
+                    step,
+                    &mut lane,
+                    &MemorySleeper(&caller, None),
+                    observe,
+                )
+            }
+            Place::Nodes(nodes) => {
+                let (operation, step) = start(self.backend.settings(), self.backend.now())?;
+                return nodes.run(operation, step);
             }
         };
         Ok(result.unwrap_or_else(|_| unreachable!("the observer never breaks off")))
     }
 
-    /// Takes a lock. What a failed acquire may have left is undone, if need be after the caller has its answer.
-    pub(super) fn acquire(&self, lock: &LockSpec, wait: Wait) -> Result<Grant, Error> {
-        self.backend.check_open()?;
-        let seed = random::secret()?;
-        let start = |settings: &Settings, now: Instant| {
-            Acquire::start(lock.clone(), wait, settings, seed, now)
+    /// Has a lease looked at when that is due, if it is renewed or somebody wants to know of its loss.
+    pub(super) fn keep(&self, held: &Arc<Held>) -> Result<(), Error> {
+        let backend = &self.backend;
+        let Some(at) = held.rests_until(backend.now()) else {
+            return Ok(());
         };
-        let pool = match &self.backend.place {
-            Place::Server(pool) => pool,
-            // Its time is virtual: the undo takes none of the caller's.
-            Place::Memory(_) => return self.run(start),
+        let site = || match &self.place {
+            Place::Server(pool) => Site::Server(pool.endpoint().clone()),
+            Place::Memory(server) => Site::Memory(Arc::clone(server)),
+            Place::Nodes(_) => unreachable!("these keep their leases themselves"),
         };
-        let mut lane = Lane::new(pool);
-        let (operation, step) = start(self.backend.settings(), clock::now());
-        let driven = drive_blocking(operation, step, &mut lane, &Sleeper, |acquire| {
-            self.backend.observe(acquire);
-            if acquire.refusal().is_some() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-        match driven {
-            Ok(result) => {
-                self.clear_if_closed(lane);
-                result
-            }
-            Err((acquire, until)) => {
-                let refusal = acquire.refusal().cloned();
-                undo::go_on(acquire, until, lane);
-                Err(refusal.unwrap_or_else(|| unreachable!("the observer breaks off at a refusal")))
-            }
+        match &self.place {
+            Place::Nodes(nodes) => nodes.keep(held),
+            _ => self.renewer.keep(held, at, site, backend.settings()),
         }
     }
 
+    /// Has a lease renewed no more.
+    pub(super) fn keep_no_longer(&self, held: &Held) {
+        match &self.place {
+            Place::Nodes(nodes) => nodes.keep_no_longer(held),
+            _ => self.renewer.remove(held),
+        }
+    }
+
+    /// Has the key of a lost lease removed, if it is there yet.
+    pub(super) fn give_back(&self, held: &Arc<Held>) {
+        match &self.place {
+            Place::Nodes(nodes) => nodes.give_back(held),
+            _ => self.renewer.give_back(held),
+        }
+    }
+
+    pub(super) fn listener(&self) -> &Listener {
+        &self.listener
+    }
+
     /// Gives the connection back, and closes it at once if the client was closed meanwhile.
-    fn clear_if_closed(&self, lane: Lane) {
+    pub(super) fn clear_if_closed(&self, lane: Lane) {
         drop(lane);
-        if let (Err(_), Place::Server(pool)) = (self.backend.check_open(), &self.backend.place) {
+        if let (Err(_), Place::Server(pool)) = (self.backend.check_open(), &self.place) {
             pool.clear();
         }
     }

@@ -153,8 +153,9 @@ impl Counter {
     /// nothing. A counter that is gone is made anew. Repeated by itself after a lost reply.
     ///
     /// # Errors
-    /// `conflict` if the claim was committed or is not there, `overflow` if the counter cannot take the amount: the claim
-    /// then stays open; `invalid_argument` if the id is empty or too long.
+    /// `conflict` if the claim was committed or is not there; `overflow` if the counter cannot take the amount, and
+    /// `fenced_off` for a [fenced](Self::fenced) handle that was overtaken, whose successor may have billed the claim: it then
+    /// stays open; `invalid_argument` if the id is empty or too long.
     pub fn abort(&self, id: impl AsRef<[u8]>) -> Result<i64, Error> {
         self.client.request(self.spec.abort(id.as_ref())?)
     }

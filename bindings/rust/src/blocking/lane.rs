@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use tallylock_core::drive::{BlockingClock, BlockingTransport};
-use tallylock_core::step::{Call, CallId, Lane as Wanted, Outcome, Undelivered};
+use tallylock_core::step::{Call, CallId, Event, Lane as Wanted, Outcome, Undelivered};
 use tallylock_core::time::Instant;
 
 use super::connection::{Connection, Received};
@@ -14,6 +14,7 @@ use super::deadline::Deadline;
 use super::pool::Pool;
 use crate::clock;
 use crate::memory::Caller;
+use crate::waiters::Waiter;
 
 /// The way of one operation to the server: all of its calls go over one connection, in order, as long as that lasts.
 ///
@@ -119,8 +120,32 @@ impl BlockingClock for Sleeper {
         clock::now()
     }
 
-    fn sleep_until(&self, until: Instant) {
+    fn wait_until(&self, until: Instant) -> Event {
         thread::sleep(clock::left_until(until));
+        Event::Woke
+    }
+}
+
+/// The same for one who waits in line.
+pub(super) struct InLine<'a>(pub(super) &'a Waiter);
+
+impl BlockingClock for InLine<'_> {
+    fn now(&self) -> Instant {
+        clock::now()
+    }
+
+    fn wait_until(&self, until: Instant) -> Event {
+        let waker = Unpark::this_thread();
+        loop {
+            if let Poll::Ready(notice) = self.0.poll_notice(&mut Context::from_waker(&waker)) {
+                return notice;
+            }
+            let left = clock::left_until(until);
+            if left.is_zero() {
+                return Event::Woke;
+            }
+            thread::park_timeout(left);
+        }
     }
 }
 
@@ -155,28 +180,38 @@ impl BlockingTransport for MemoryLane<'_> {
     }
 }
 
-/// The virtual clock for a thread that may wait.
-pub(super) struct MemorySleeper<'a>(pub(super) &'a Caller);
+/// The virtual clock for a thread that may wait, perhaps in line.
+pub(super) struct MemorySleeper<'a>(pub(super) &'a Caller, pub(super) Option<&'a Waiter>);
 
 impl BlockingClock for MemorySleeper<'_> {
     fn now(&self) -> Instant {
         self.0.now()
     }
 
-    fn sleep_until(&self, until: Instant) {
+    fn wait_until(&self, until: Instant) -> Event {
         let mut sleep = std::pin::pin!(self.0.sleep_until(until));
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        while sleep
-            .as_mut()
-            .poll(&mut Context::from_waker(&waker))
-            .is_pending()
-        {
+        let waker = Unpark::this_thread();
+        let mut context = Context::from_waker(&waker);
+        loop {
+            let notice = self.1.map(|waiter| waiter.poll_notice(&mut context));
+            if let Some(Poll::Ready(notice)) = notice {
+                return notice;
+            }
+            if sleep.as_mut().poll(&mut context).is_ready() {
+                return Event::Woke;
+            }
             thread::park();
         }
     }
 }
 
 struct Unpark(Thread);
+
+impl Unpark {
+    fn this_thread() -> Waker {
+        Arc::new(Self(thread::current())).into()
+    }
+}
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {

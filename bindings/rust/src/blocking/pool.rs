@@ -38,6 +38,11 @@ impl Pool {
         }
     }
 
+    /// Where the server is.
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
     /// An unused connection that is still good, or a new one before the deadline.
     pub(super) fn take(&self, deadline: &mut Deadline) -> Result<Connection, Undelivered> {
         let process = std::process::id();

@@ -31,7 +31,7 @@ impl Scan {
         let page = self
             .client
             .run(|settings, now| self.walk.go_on(settings, now))?;
-        Ok(Some(self.walk.turn(page)))
+        Ok(Some(self.walk.turn(page).found))
     }
 
     /// Where it stands, to be gone on from later by [`Client::scan_from`]; nothing at the beginning and at the end.

@@ -1,6 +1,7 @@
-import { Buffer } from "node:buffer";
-import RedisParser from "redis-parser";
+import type { Receiver } from "../encoded.js";
+import { concatenated, decodeReplies } from "../resp.js";
 import { type Reply, Undelivered } from "../transport.js";
+import { Framing } from "./framing.js";
 
 /** A stream of bytes to a server and back. */
 export interface Pipe {
@@ -18,49 +19,43 @@ export interface PipeEvents {
   ended(reason: string): void;
 }
 
+const ROOM = 32 * 1024;
+
 /** A call whose replies are awaited. */
 interface Pending {
   operation: number;
   expected: number;
-  replies: Reply[];
   written: boolean;
   /** How much the connection had received when this was sent. */
   heardBefore: number;
   forgotten: boolean;
-  resolve(replies: Reply[]): void;
-  reject(error: Undelivered): void;
+  receiver: Receiver;
 }
 
 /** One connection: commands go out in the order of their calls, replies come back in the same order. */
 export class Connection {
   #pipe: Pipe;
-  #parser: RedisParser;
+  #framing = new Framing();
   #pending: Pending[] = [];
   #unwritten: Uint8Array[] = [];
+  /** Memory for what is to be written; what was written may be on its way for some time, so no part is used twice. */
+  #room = new Uint8Array(0);
+  #used = 0;
   #heard = 0;
   #retired = false;
   #over: string | undefined;
 
   /** @param pipe opens the pipe; it may tell of nothing before it has returned */
   constructor(pipe: (events: PipeEvents) => Pipe) {
-    this.#parser = new RedisParser({
-      returnBuffers: true,
-      stringNumbers: true,
-      returnReply: (reply: unknown) => this.#replied(exact(reply as Reply)),
-      returnError: (error: Error) => this.#replied(error),
-      returnFatalError: (error: Error) => this.#endAsNoResp(error),
-    });
     this.#pipe = pipe({
       received: (bytes) => {
         if (this.#over !== undefined) {
           return;
         }
         this.#heard += bytes.length;
-        try {
-          this.#parser.execute(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-        } catch (error) {
-          // It throws at lengths and depths beyond reason; from a socket's event that would end the process.
-          this.#endAsNoResp(error);
+        const problem = this.#framing.read(bytes, this.#expected, this.#replied);
+        if (problem !== undefined) {
+          this.#end(problem);
         }
       },
       ended: (reason) => this.#end(reason),
@@ -82,21 +77,27 @@ export class Connection {
     return this.#pending.some((pending) => pending.operation === operation);
   }
 
-  /** Sends so many commands in RESP, which it copies; those of one turn of the event loop go out in one write. */
+  /** Sends so many commands in RESP, and resolves with the replies; see {@link carry}. */
   send(resp: Uint8Array, expected: number, operation: number): Promise<Reply[]> {
-    const { promise, resolve, reject } = withResolvers<Reply[]>();
+    return new Promise((resolve, reject) => {
+      const receiver = { resolve: (replies: Uint8Array) => resolve(decodeReplies(replies.slice())), reject };
+      this.carry(resp, expected, operation, receiver);
+    });
+  }
+
+  /** Sends so many commands in RESP, which it copies; those of one turn of the event loop go out in one write. */
+  carry(resp: Uint8Array, expected: number, operation: number, receiver: Receiver): void {
     if (this.#over !== undefined) {
-      reject(new Undelivered("no", this.#over));
-      return promise;
+      const error = new Undelivered("no", this.#over);
+      queueMicrotask(() => receiver.reject(error));
+      return;
     }
     const heardBefore = this.#heard;
-    const call = { operation, expected, replies: [], written: false, heardBefore, forgotten: false, resolve, reject };
-    this.#pending.push(call);
-    this.#unwritten.push(Buffer.from(resp));
+    this.#pending.push({ operation, expected, written: false, heardBefore, forgotten: false, receiver });
+    this.#unwritten.push(this.#copyOf(resp));
     if (this.#unwritten.length === 1) {
-      queueMicrotask(() => this.#write());
+      queueMicrotask(this.#write);
     }
-    return promise;
   }
 
   /**
@@ -118,7 +119,7 @@ export class Connection {
     this.#end("the client closed the connection");
   }
 
-  #write(): void {
+  #write = (): void => {
     const chunks = this.#unwritten;
     this.#unwritten = [];
     const [first] = chunks;
@@ -128,31 +129,36 @@ export class Connection {
     for (const pending of this.#pending) {
       pending.written = true;
     }
-    this.#pipe.write(chunks.length === 1 ? first : Buffer.concat(chunks));
+    this.#pipe.write(chunks.length === 1 ? first : concatenated(chunks));
+  };
+
+  /** A copy in memory that others have a part of: to set aside some for each costs more than the copying. */
+  #copyOf(resp: Uint8Array): Uint8Array {
+    if (resp.length > ROOM / 8) {
+      return resp.slice();
+    }
+    if (this.#used + resp.length > this.#room.length) {
+      this.#room = new Uint8Array(ROOM);
+      this.#used = 0;
+    }
+    const start = this.#used;
+    this.#used += resp.length;
+    this.#room.set(resp, start);
+    return this.#room.subarray(start, this.#used);
   }
 
-  #replied(reply: Reply): void {
-    const [first] = this.#pending;
-    if (first === undefined) {
-      this.#end("the server sent a reply that nobody had asked for");
-      return;
-    }
-    first.replies.push(reply);
-    if (first.replies.length === first.expected) {
-      this.#pending.shift();
-      first.resolve(first.replies);
-      this.#endIfUseless();
-    }
-  }
+  #expected = (): number => this.#pending[0]?.expected ?? 0;
+
+  #replied = (replies: Uint8Array): void => {
+    const first = this.#pending.shift();
+    this.#endIfUseless();
+    first?.receiver.resolve(replies);
+  };
 
   #endIfUseless(): void {
     if (this.#retired && this.#pending.every((pending) => pending.forgotten)) {
       this.#end("the server is silent");
     }
-  }
-
-  #endAsNoResp(error: unknown): void {
-    this.#end(`the server does not speak RESP: ${error instanceof Error ? error.message : String(error)}`);
   }
 
   #end(reason: string): void {
@@ -161,27 +167,12 @@ export class Connection {
     }
     this.#over = reason;
     this.#pipe.destroy();
-    for (const pending of this.#pending.splice(0)) {
-      pending.reject(new Undelivered(pending.written ? "maybe" : "no", reason));
-    }
+    const pending = this.#pending.splice(0);
+    // Whoever is told may send again at once, and this may be the middle of a call of the core's.
+    queueMicrotask(() => {
+      for (const { written, receiver } of pending) {
+        receiver.reject(new Undelivered(written ? "maybe" : "no", reason));
+      }
+    });
   }
-}
-
-/** A reply as it is: the parser gives numbers as texts, since one of JavaScript's may be rounded. */
-function exact(reply: Reply): Reply {
-  if (typeof reply === "string") {
-    return BigInt(reply);
-  }
-  return Array.isArray(reply) ? reply.map(exact) : reply;
-}
-
-// Promise.withResolvers is newer than Node 20.
-function withResolvers<T>() {
-  let resolve!: (value: T) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
 }

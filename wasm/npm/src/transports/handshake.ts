@@ -1,4 +1,4 @@
-import { encode } from "../encoded.js";
+import { encode } from "../resp.js";
 import { Undelivered } from "../transport.js";
 import type { Connection } from "./connection.js";
 

@@ -1,4 +1,3 @@
-import { Buffer } from "node:buffer";
 import { type Reply, type Transport, Undelivered } from "../transport.js";
 import { together } from "./together.js";
 

@@ -1,4 +1,5 @@
-import { type EncodedTransport, encode } from "../encoded.js";
+import type { EncodedTransport, Receiver } from "../encoded.js";
+import { decodeReplies, encode } from "../resp.js";
 import { type Reply, Undelivered } from "../transport.js";
 import type { Connection } from "./connection.js";
 import { DialTimeout } from "./dial.js";
@@ -30,20 +31,25 @@ export class Reconnecting implements EncodedTransport {
   }
 
   send(commands: Uint8Array[][], operation: number): Promise<Reply[]> {
-    return this.sendEncoded(encode(commands), commands.length, operation);
+    return new Promise((resolve, reject) => {
+      const receiver = { resolve: (replies: Uint8Array) => resolve(decodeReplies(replies.slice())), reject };
+      this.sendEncoded(encode(commands), commands.length, operation, receiver);
+    });
   }
 
-  sendEncoded(resp: Uint8Array, commands: number, operation: number): Promise<Reply[]> {
+  sendEncoded(resp: Uint8Array, commands: number, operation: number, receiver: Receiver): void {
     for (const connection of this.#old) {
       if (connection.carries(operation)) {
-        return connection.send(resp, commands, operation);
+        connection.carry(resp, commands, operation, receiver);
+        return;
       }
     }
     // What an operation sends while an earlier call of its own waits for the connection must not overtake that.
     if (this.#current?.isOpen && !this.#isWaiting(operation)) {
-      return this.#current.send(resp, commands, operation);
+      this.#current.carry(resp, commands, operation, receiver);
+      return;
     }
-    return this.#sendOnceConnected(resp.slice(), commands, operation);
+    this.#sendOnceConnected(resp.slice(), commands, operation, receiver).catch(receiver.reject);
   }
 
   forget(operation: number): void {
@@ -67,7 +73,7 @@ export class Reconnecting implements EncodedTransport {
     this.#old.clear();
   }
 
-  async #sendOnceConnected(resp: Uint8Array, commands: number, operation: number): Promise<Reply[]> {
+  async #sendOnceConnected(resp: Uint8Array, commands: number, operation: number, receiver: Receiver): Promise<void> {
     const call = { operation };
     this.#waiting.add(call);
     try {
@@ -81,7 +87,7 @@ export class Reconnecting implements EncodedTransport {
       if (!this.#waiting.has(call)) {
         throw new Undelivered("no", "the call was given up before there was a connection");
       }
-      return connection.send(resp, commands, operation);
+      connection.carry(resp, commands, operation, receiver);
     } finally {
       this.#waiting.delete(call);
     }

@@ -46,6 +46,7 @@ function parse(content) {
 function assertMeaningful(one) {
   assertUnique(one.handles.map(({ name }) => name));
   const kinds = new Map(one.handles.map(({ name, kind }) => [name, kind]));
+  const tokens = new Set();
   const look = (step) => {
     const [kind, verb] = step.do.split(".");
     const assertKind = (name, wanted) => {
@@ -62,6 +63,10 @@ function assertMeaningful(one) {
     if (step.expect?.above !== undefined && kinds.get(step.expect.above) !== "lease") {
       throw new Error(`${one.name}: no lease ${step.expect.above}`);
     }
+    if (step.do === "lock.steal" && step.with.seen !== undefined && !tokens.has(step.with.seen)) {
+      throw new Error(`${one.name}: the token ${step.with.seen} was not seen`);
+    }
+    tokens.add(step.seen);
     if (step.do === "lose_next_reply" && one.only !== "memory") {
       throw new Error(`${one.name}: only memory:// can lose a reply`);
     }

@@ -39,7 +39,9 @@ class Run {
   constructor(place, one) {
     this.place = place;
     this.declared = new Map(one.handles.map((handle) => [handle.name, handle]));
+    this.locks = new Map();
     this.leases = new Map();
+    this.tokens = new Map();
   }
 
   async step(step) {
@@ -65,15 +67,22 @@ class Run {
 
   /** What a handle is opened with is only refused when a step uses it. */
   #open(name) {
-    const { kind, key, ttl_ms, expiry } = this.declared.get(name);
+    const { kind, key, ttl_ms, expiry, renewal } = this.declared.get(name);
     const { client } = this.place;
     switch (kind) {
       case "counter":
         return client.counter(textOrBytes(key), { ttlMs: ttl_ms, ...(expiry && { expiry }) });
       case "value":
         return client.value(textOrBytes(key));
-      default:
-        return client.lock(textOrBytes(key), { ttlMs: ttl_ms });
+      case "guarded":
+        return client.guarded(textOrBytes(key));
+      default: {
+        // Kept, since it knows what it holds.
+        const options = { ttlMs: ttl_ms, ...(renewal === false && { renewEveryMs: false }) };
+        const lock = this.locks.get(name) ?? client.lock(textOrBytes(key), options);
+        this.locks.set(name, lock);
+        return lock;
+      }
     }
   }
 
@@ -100,7 +109,10 @@ class Run {
       case "counter.commit":
         return this.#open(step.on).commit(textOrBytes(given.id), amount(given.amount));
       case "counter.abort":
-        return assert.equal(await this.#open(step.on).abort(textOrBytes(given.id)), big(step.expect?.amount ?? null));
+        return assert.equal(
+          await this.#open(step.on).abort(textOrBytes(given.id), fence(given)),
+          big(step.expect?.amount ?? null),
+        );
       case "counter.claims": {
         const claims = await this.#open(step.on).claims();
         return assert.deepEqual(
@@ -149,18 +161,32 @@ class Run {
         const expiring = this.place.client.expiring(textOrBytes(given.pattern), { withinMs: given.within_ms });
         return assertCounters(expiring, step.expect?.counters);
       }
+      case "guarded.set":
+        return this.#open(step.on).set(textOrBytes(given.value), { ...fence(given), ttlMs: given.ttl_ms });
+      case "guarded.delete":
+        return assert.equal(await this.#open(step.on).delete(fence(given)), step.expect?.done);
       case "lock.acquire":
         return this.leases.set(step.as, await this.#open(step.on).acquire(patience(given)));
+      case "lock.adopt": {
+        const token = given.token ?? this.tokens.get(given.given);
+        return this.leases.set(step.as, await this.#open(step.on).adopt(token));
+      }
       case "lock.block":
         return this.#block(step, entered);
       case "lease.extend":
         return lease().extend(given.ttl_ms === undefined ? undefined : { ttlMs: given.ttl_ms });
       case "lease.release":
         return lease().release();
-      case "lease.fence":
-        return step.expect.is === undefined
-          ? assert.ok(lease().fence > this.leases.get(step.expect.above).fence)
-          : assert.equal(lease().fence, BigInt(step.expect.is));
+      case "lease.transfer":
+        return this.tokens.set(step.as, await lease().transfer());
+      case "lease.verify":
+        return lease().verify(given.margin_ms);
+      case "lease.fence": {
+        const { is, above, equals } = step.expect;
+        return above === undefined
+          ? assert.equal(lease().fence, is === undefined ? this.leases.get(equals).fence : BigInt(is))
+          : assert.ok(lease().fence > this.leases.get(above).fence);
+      }
       case "lease.remaining":
         return assertWithin(lease().remainingMs(), step.expect.ms);
       case "lease.ensure":

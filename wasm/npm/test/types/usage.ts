@@ -11,6 +11,7 @@ import {
   fromIoredis,
   fromNodeRedis,
   type Lease,
+  type Lock,
   type Scan,
   TallylockError,
 } from "tallylock";
@@ -29,9 +30,15 @@ export async function use(signal: AbortSignal): Promise<bigint> {
   const total: bigint = await seconds.add(30);
   const drained: bigint | null = await seconds.drain();
   await using lease = await client.lock("invoice:42", { ttlMs: 30_000 }).acquire({ waitMs: 5_000, signal });
-  const fence: bigint = await client
-    .lock("invoice:43", { ttlMs: 30_000 })
-    .using({ signal }, async (held: Lease) => held.fence);
+  const lock: Lock = client.lock("invoice:43", { ttlMs: 30_000, renewEveryMs: 5_000, maxHoldMs: 600_000 });
+  const fence: bigint = await lock.using({ signal }, async (held: Lease) => {
+    await fetch("http://127.0.0.1", { signal: held.signal });
+    await held.verify(1_000);
+    return held.fence;
+  });
+  const given: string = await lease.transfer();
+  const adopted: Lease = await client.lock("invoice:42", { ttlMs: 30_000, renewEveryMs: false }).adopt(given);
+  console.log(adopted.isValid());
   const added: Added = await seconds.add(30n, { idempotencyKey: "evt-1", rememberMs: 3_600_000 });
   const claim: Claim | null = await seconds.claim("run-1", { fence: lease.fence });
   if (claim?.state === "open") {

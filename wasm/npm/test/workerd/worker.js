@@ -22,12 +22,29 @@ async function work(client) {
   const fences = [];
   const refused = await lock.using(async (lease) => {
     fences.push(lease.fence);
-    return lock.acquire({ waitMs: 50 }).catch(({ code }) => code);
+    return client
+      .lock("invoice:42", { ttlMs: 30_000 })
+      .acquire({ waitMs: 50 })
+      .catch(({ code }) => code);
   });
   await lock.using((lease) => fences.push(lease.fence));
+  const renewed = await client.lock("invoice:43", { ttlMs: 900 }).using(async (lease) => {
+    await new Promise((wake) => setTimeout(wake, 1_500));
+    return lease.isValid() && !lease.signal.aborted;
+  });
+  const lost = await client.lock("invoice:44", { ttlMs: 300, renewEveryMs: false }).acquire();
+  await new Promise((wake) => lost.signal.addEventListener("abort", wake));
   const wrong = await Promise.resolve()
     .then(() => client.counter("", { ttlMs: 1 }))
     .catch(({ code }) => code);
   const texts = (list) => list.map(String);
-  return { totals: texts(totals), drained: String(drained), fences: texts(fences), refused, wrong };
+  return {
+    totals: texts(totals),
+    drained: String(drained),
+    fences: texts(fences),
+    refused,
+    renewed,
+    reason: lost.signal.reason.reason,
+    wrong,
+  };
 }

@@ -14,9 +14,28 @@ A client belongs to the event loop in which it was connected. The errors are tho
 
 from tallylock.aio._client import Client, connect
 from tallylock.aio._counter import Counter
+from tallylock.aio._guarded import Guarded
 from tallylock.aio._lease import Lease
 from tallylock.aio._lock import Lock
+from tallylock.aio._loss import Loss
+from tallylock.aio._meter import Meter
+from tallylock.aio._redlock import Redlock, connect_redlock
 from tallylock.aio._scan import Scan
+from tallylock.aio._sweeper import Sweeper
 from tallylock.aio._value import Value
 
-__all__ = ["Client", "Counter", "Lease", "Lock", "Scan", "Value", "connect"]
+__all__ = [
+    "Client",
+    "Counter",
+    "Guarded",
+    "Lease",
+    "Lock",
+    "Loss",
+    "Meter",
+    "Redlock",
+    "Scan",
+    "Sweeper",
+    "Value",
+    "connect",
+    "connect_redlock",
+]

@@ -39,23 +39,26 @@ class Calls:
         **named: _Arguments.kwargs,
     ) -> Outcome:
         """Submit a call and return what it ends with; if the task is cancelled meanwhile, the call is given up."""
-        client_id = self.session.client_id
-        future = self._future()
         ticket = next_ticket()
-        self._waiting[ticket] = future
+        future = self._submitted(ticket, submit, *arguments, **named)
         try:
-            submit(client_id, ticket, *arguments, **named)
             outcome = await future
-        except _ffi.CallError as error:
-            raise translated(error) from None
         except asyncio.CancelledError:
-            _ffi.cancel(client_id, ticket)
-            raise
-        finally:
+            _ffi.cancel(self.session.client_id, ticket)
             self._waiting.pop(ticket, None)
+            raise
         if isinstance(outcome, TallylockError):
             raise outcome
         return outcome
+
+    def begin(
+        self,
+        submit: Callable[Concatenate[int, int, _Arguments], None],
+        *arguments: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> asyncio.Future[Outcome]:
+        """Submit a call and return what will hold its end, also if that is an error."""
+        return self._submitted(next_ticket(), submit, *arguments, **named)
 
     async def close(self) -> None:
         """Close the session, and wait until the calls under way have ended."""
@@ -66,15 +69,30 @@ class Calls:
     def bring(self, records: bytes) -> None:
         """Bring results to those who wait for them."""
         for ticket, outcome in unpack(records):
-            future = self._waiting.get(ticket)
+            future = self._waiting.pop(ticket, None)
             if future is not None and not future.done():
                 future.set_result(outcome)
 
-    def _future(self) -> asyncio.Future[Outcome]:
+    def _submitted(
+        self,
+        ticket: int,
+        submit: Callable[Concatenate[int, int, _Arguments], None],
+        *arguments: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> asyncio.Future[Outcome]:
         if asyncio.get_running_loop() is not self._loop:
             message = "the client belongs to another event loop: connect one in this loop"
             raise RuntimeError(message)
-        return self._loop.create_future()
+        # Before it is submitted: its end may come at once.
+        future = self._waiting[ticket] = self._loop.create_future()
+        try:
+            submit(self.session.client_id, ticket, *arguments, **named)
+        except BaseException as error:
+            del self._waiting[ticket]
+            if isinstance(error, _ffi.CallError):
+                raise translated(error) from None
+            raise
+        return future
 
 
 def _rung(calls: weakref.ref[Calls], client_id: int, bell: socket.socket, loop: asyncio.AbstractEventLoop) -> None:

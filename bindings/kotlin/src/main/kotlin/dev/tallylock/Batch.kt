@@ -5,7 +5,7 @@ public class Entry internal constructor(
     internal val counter: ByteArray,
     internal val amount: Long,
     internal val idempotencyKey: ByteArray?,
-    internal val rememberMicros: Long,
+    internal val rememberMicros: Long?,
 )
 
 /** What has become of an [Entry]. */

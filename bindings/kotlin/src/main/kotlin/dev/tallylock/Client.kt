@@ -2,18 +2,25 @@ package dev.tallylock
 
 import dev.tallylock.ffi.clientHasMemory
 import dev.tallylock.ffi.clientHealed
+import dev.tallylock.ffi.clientStolen
 import dev.tallylock.ffi.submitClientAddMany
 import dev.tallylock.internal.CounterHandle
 import dev.tallylock.internal.LockHandle
+import dev.tallylock.internal.MeterHandle
 import dev.tallylock.internal.NO_BOUND
 import dev.tallylock.internal.ScanHandle
 import dev.tallylock.internal.Session
+import dev.tallylock.internal.SweeperHandle
 import dev.tallylock.internal.ValueHandle
+import dev.tallylock.internal.lending
+import dev.tallylock.internal.meterSettings
+import dev.tallylock.internal.sweepArguments
 import dev.tallylock.internal.toAddResults
 import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toNative
 import dev.tallylock.internal.toUtf8
 import dev.tallylock.internal.toWithinMicros
+import java.nio.file.Path
 import kotlin.time.Duration
 import dev.tallylock.blocking.Client as BlockingClient
 
@@ -44,6 +51,14 @@ public class Client internal constructor(internal val session: Session) : AutoCl
      */
     public val healed: Long
         get() = session.call(::clientHealed).toLong()
+
+    /**
+     * How many locks this client has stolen.
+     *
+     * @throws ClosedException if the client is closed
+     */
+    public val stolen: Long
+        get() = session.call(::clientStolen).toLong()
 
     /**
      * A counter.
@@ -80,23 +95,82 @@ public class Client internal constructor(internal val session: Session) : AutoCl
     public fun value(key: ByteArray): Value = Value(ValueHandle(session, key))
 
     /**
+     * A value that only holders of a lock write.
+     *
+     * @param key the key, used as given; its UTF-8 has 1 byte to 16 KiB
+     * @return a handle
+     * @throws InvalidArgumentException if the key is out of bounds; nothing is sent
+     */
+    public fun guarded(key: String): Guarded = guarded(key.toUtf8())
+
+    /** A guarded value under a key of any bytes; otherwise as for a text. */
+    public fun guarded(key: ByteArray): Guarded = Guarded(ValueHandle(session, key))
+
+    /**
      * A lock.
      *
      * @param key the key, used as given; its UTF-8 has 1 byte to 16 KiB
-     * @param ttl how long a lease lasts unless it is extended, 3 ms to 10 years, rounded up to milliseconds
+     * @param ttl how long a lease lasts that is not renewed, 3 ms to 10 years, rounded up to milliseconds
+     * @param renewal whether and when leases are renewed while they are held
+     * @param maxHold a lease is not renewed once it was held for so long, so that a holder that hangs loses it; `null` for no bound
      * @return a handle; any number of leases may be acquired from it, one after the other
-     * @throws InvalidArgumentException if key or TTL is out of bounds; nothing is sent
+     * @throws InvalidArgumentException if one of them is out of bounds; nothing is sent
      */
     public fun lock(
         key: String,
         ttl: Duration,
-    ): Lock = lock(key.toUtf8(), ttl)
+        renewal: Renewal = Renewal.Default,
+        maxHold: Duration? = null,
+    ): Lock = lock(key.toUtf8(), ttl, renewal, maxHold)
 
     /** A lock under a key of any bytes; otherwise as for a text. */
     public fun lock(
         key: ByteArray,
         ttl: Duration,
-    ): Lock = Lock(LockHandle(session, key, ttl.toMicros()))
+        renewal: Renewal = Renewal.Default,
+        maxHold: Duration? = null,
+    ): Lock = Lock(LockHandle(session, key, ttl.toMicros(), renewal, maxHold?.toMicros()))
+
+    /**
+     * A meter, which sums adds in memory and brings the sums to the server now and then. What is `null` is the default that all
+     * languages share.
+     *
+     * @param ttl what a flush gives a counter to live, 1 ms to 10 years, rounded up to milliseconds
+     * @param expiry whether each flush sets the TTL, or only one that finds none
+     * @param interval how often is flushed
+     * @param maxUnits how many units, by their absolute values, are flushed at once
+     * @param maxCounters how many sums are held at most, those included that wait for the server or were refused
+     * @param remember how long the server remembers what was flushed
+     * @param journal a directory, made if it is not there, in which each add is written before it returns; a meter made with
+     *   the same one later counts what this one did not come to
+     * @return a meter, to be closed
+     * @throws InvalidArgumentException if one of them is out of bounds, [remember] is too short for the client's time-out, or
+     *   a file of the journal is damaged
+     * @throws BusyException if another meter uses the journal
+     * @throws TallylockException as every call: `unavailable` (also if the journal's directory cannot be used), `forbidden`,
+     *   `unsupported`, `closed`
+     */
+    public suspend fun meter(
+        ttl: Duration,
+        expiry: Expiry = Expiry.Sliding,
+        interval: Duration? = null,
+        maxUnits: Long? = null,
+        maxCounters: Long? = null,
+        remember: Duration? = null,
+        journal: Path? = null,
+    ): Meter {
+        val settings =
+            meterSettings(
+                ttl.toMicros(),
+                expiry,
+                interval?.toMicros(),
+                maxUnits,
+                maxCounters,
+                remember?.toMicros(),
+                journal,
+            )
+        return Meter(MeterHandle.open(session, settings))
+    }
 
     /**
      * Adds to any counters in one round trip. Each add is atomic and has a result of its own, so that a bad one neither
@@ -112,7 +186,7 @@ public class Client internal constructor(internal val session: Session) : AutoCl
     public suspend fun addMany(entries: Collection<Entry>): List<AddResult> {
         val packed = entries.toNative()
         return session
-            .await { client, ticket -> submitClientAddMany(client, ticket, packed) }
+            .await { client, ticket -> lending { submitClientAddMany(client, ticket, lend(packed)) } }
             .toBytes()
             .toAddResults()
     }
@@ -157,6 +231,45 @@ public class Client internal constructor(internal val session: Session) : AutoCl
         within: Duration,
         cursor: String? = null,
     ): Scan = Scan(ScanHandle(session, pattern, cursor, within.toWithinMicros()))
+
+    /**
+     * A sweeper, which bills counters before they end or once they hold much. Sends nothing yet.
+     *
+     * @param pattern what the counters' keys match, as for [scan]; it should match counters and nothing else
+     * @param ttl for a counter that has lost its TTL, or is gone when a claim on it is refused, 1 ms to 10 years
+     * @param lock the key of the lock under which one sweeper works at a time; its UTF-8 has 1 to 473 bytes. It is a part of
+     *   the claims' ids, so another lock does not find what was left open under this one. Billers that drain or claim these
+     *   counters with a fence use this lock too
+     * @param lockTtl how long the lock lasts without being extended, which is done between two claims: longer than the
+     *   callback takes for one
+     * @param within bills those that hold something and end within this time, or have lost their TTL
+     * @param atLeast bills those that hold at least so much, 1 or more; one of the two is given, or both
+     * @param wait how long to wait for the lock while another sweeper is at work
+     * @throws InvalidArgumentException if one of them is out of bounds
+     */
+    public fun sweeper(
+        pattern: String,
+        ttl: Duration,
+        lock: String,
+        lockTtl: Duration,
+        within: Duration? = null,
+        atLeast: Long? = null,
+        wait: Duration = Duration.ZERO,
+    ): Sweeper =
+        Sweeper(
+            SweeperHandle(
+                session,
+                sweepArguments(
+                    pattern.toUtf8(),
+                    ttl.toMicros(),
+                    lock,
+                    lockTtl.toMicros(),
+                    within?.toMicros(),
+                    atLeast,
+                    wait.toMicros(),
+                ),
+            ),
+        )
 
     /**
      * Closes the client; touches no data, so that locks that are held stay until their TTL ends.

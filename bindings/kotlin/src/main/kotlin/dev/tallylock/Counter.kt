@@ -12,9 +12,10 @@ import dev.tallylock.ffi.submitCounterRead
 import dev.tallylock.internal.CounterHandle
 import dev.tallylock.internal.DirectCalls
 import dev.tallylock.internal.entry
+import dev.tallylock.internal.lending
 import dev.tallylock.internal.toAdded
 import dev.tallylock.internal.toClaim
-import dev.tallylock.internal.toNative
+import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toOpenClaims
 import dev.tallylock.internal.toRememberMicros
 import dev.tallylock.internal.toUtf8
@@ -75,23 +76,23 @@ public class Counter internal constructor(private val handle: CounterHandle) {
         amount: Long,
         idempotencyKey: ByteArray,
         remember: Duration? = null,
-    ): Added {
-        val id = idempotencyKey.toNative()
-        return handle.session
+    ): Added =
+        handle.session
             .await { client, ticket ->
-                submitCounterAddOnce(
-                    client,
-                    ticket,
-                    handle.key,
-                    handle.ttlMicros,
-                    handle.isFixed,
-                    amount,
-                    id,
-                    remember.toRememberMicros(),
-                )
+                lending {
+                    submitCounterAddOnce(
+                        client,
+                        ticket,
+                        lend(handle.key),
+                        handle.ttlMicros,
+                        handle.isFixed,
+                        amount,
+                        lend(idempotencyKey),
+                        remember.toRememberMicros(),
+                    )
+                }
             }.toBytes()
             .toAdded()
-    }
 
     /**
      * An add for [Client.addMany]. Asks no server.
@@ -107,21 +108,20 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      * @param amount any number; 0 and negative ones too
      * @param idempotencyKey 1 to 512 bytes of UTF-8, unique among the adds to this counter
      * @param remember how long the key is remembered, 1 ms to 10 years, rounded up to milliseconds; 24 hours if `null`
-     * @return an entry; if the key is too long or [remember] out of bounds, [Client.addMany] refuses it
-     * @throws InvalidArgumentException if the key is empty
+     * @return an entry; if the key is empty or too long or [remember] out of bounds, [Client.addMany] refuses it
      */
     public fun entry(
         amount: Long,
         idempotencyKey: String,
         remember: Duration? = null,
-    ): Entry = handle.entry(amount, idempotencyKey.toUtf8(handle.key), remember.toRememberMicros())
+    ): Entry = handle.entry(amount, idempotencyKey.toUtf8(handle.key), remember?.toMicros())
 
     /** The same with a key of any bytes. */
     public fun entry(
         amount: Long,
         idempotencyKey: ByteArray,
         remember: Duration? = null,
-    ): Entry = handle.entry(amount, idempotencyKey.copyOf(), remember.toRememberMicros())
+    ): Entry = handle.entry(amount, idempotencyKey.copyOf(), remember?.toMicros())
 
     /**
      * Reads the counter.
@@ -132,8 +132,12 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      */
     public suspend fun read(): Long? =
         handle.session
-            .await { client, ticket -> submitCounterRead(client, ticket, handle.key, handle.ttlMicros) }
-            .toLongOrNull()
+            .await {
+                client,
+                ticket,
+                ->
+                lending { submitCounterRead(client, ticket, lend(handle.key), handle.ttlMicros) }
+            }.toLongOrNull()
 
     /**
      * Takes what the counter holds and leaves 0 with the TTL that it has. Never repeated by itself.
@@ -148,9 +152,17 @@ public class Counter internal constructor(private val handle: CounterHandle) {
         handle.session
             .await { client, ticket ->
                 if (fence == null) {
-                    submitCounterDrain(client, ticket, handle.key, handle.ttlMicros)
+                    lending { submitCounterDrain(client, ticket, lend(handle.key), handle.ttlMicros) }
                 } else {
-                    submitCounterDrainFenced(client, ticket, handle.key, handle.ttlMicros, fence.toULong())
+                    lending {
+                        submitCounterDrainFenced(
+                            client,
+                            ticket,
+                            lend(handle.key),
+                            handle.ttlMicros,
+                            fence.toULong(),
+                        )
+                    }
                 }
             }.toLongOrNull()
 
@@ -163,8 +175,12 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      */
     public suspend fun finish(): Long? =
         handle.session
-            .await { client, ticket -> submitCounterFinish(client, ticket, handle.key, handle.ttlMicros) }
-            .toLongOrNull()
+            .await {
+                client,
+                ticket,
+                ->
+                lending { submitCounterFinish(client, ticket, lend(handle.key), handle.ttlMicros) }
+            }.toLongOrNull()
 
     /**
      * Takes what the counter holds for the claim of this id, to be [committed][commit] once it is billed, and leaves 0
@@ -190,14 +206,21 @@ public class Counter internal constructor(private val handle: CounterHandle) {
     public suspend fun claim(
         id: ByteArray,
         fence: Long? = null,
-    ): Claim? {
-        val native = id.toNative()
-        return handle.session
+    ): Claim? =
+        handle.session
             .await { client, ticket ->
-                submitCounterClaim(client, ticket, handle.key, handle.ttlMicros, native, fence?.toULong())
+                lending {
+                    submitCounterClaim(
+                        client,
+                        ticket,
+                        lend(handle.key),
+                        handle.ttlMicros,
+                        lend(id),
+                        fence?.toULong(),
+                    )
+                }
             }.toBytes()
             .toClaim()
-    }
 
     /**
      * Ends a claim as billed; done again, it changes nothing. Repeated by itself after a lost reply.
@@ -217,10 +240,9 @@ public class Counter internal constructor(private val handle: CounterHandle) {
         id: ByteArray,
         amount: Long,
     ) {
-        val native = id.toNative()
         handle.session
             .await { client, ticket ->
-                submitCounterCommit(client, ticket, handle.key, handle.ttlMicros, native, amount)
+                lending { submitCounterCommit(client, ticket, lend(handle.key), handle.ttlMicros, lend(id), amount) }
             }.toUnit()
     }
 
@@ -229,20 +251,37 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      * is gone is made anew. Repeated by itself after a lost reply.
      *
      * @param id the claim's id
+     * @param fence the [fence][Lease.fence] of the lease under which this is done, an unsigned number; `null` for none
      * @return the amount that was given back
      * @throws ConflictException if the claim was committed, or is not there
      * @throws CounterOverflowException if the counter cannot take the amount; the claim stays open
+     * @throws FencedOffException if a drain or claim with a higher fence was here within the last 7 days, which may have
+     *   billed the claim; it stays open
      * @throws InvalidArgumentException if the id is out of bounds; nothing is sent
      */
-    public suspend fun abort(id: String): Long = abort(id.toUtf8(handle.key))
+    public suspend fun abort(
+        id: String,
+        fence: Long? = null,
+    ): Long = abort(id.toUtf8(handle.key), fence)
 
     /** The same with an id of any bytes. */
-    public suspend fun abort(id: ByteArray): Long {
-        val native = id.toNative()
-        return handle.session
-            .await { client, ticket -> submitCounterAbort(client, ticket, handle.key, handle.ttlMicros, native) }
-            .toLong()
-    }
+    public suspend fun abort(
+        id: ByteArray,
+        fence: Long? = null,
+    ): Long =
+        handle.session
+            .await { client, ticket ->
+                lending {
+                    submitCounterAbort(
+                        client,
+                        ticket,
+                        lend(handle.key),
+                        handle.ttlMicros,
+                        lend(id),
+                        fence?.toULong(),
+                    )
+                }
+            }.toLong()
 
     /**
      * Lists the open claims of this counter. Goes through all keys of the server: for billing jobs that start and for
@@ -252,7 +291,11 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      */
     public suspend fun claims(): List<OpenClaim> =
         handle.session
-            .await { client, ticket -> submitCounterClaims(client, ticket, handle.key, handle.ttlMicros) }
-            .toBytes()
+            .await {
+                client,
+                ticket,
+                ->
+                lending { submitCounterClaims(client, ticket, lend(handle.key), handle.ttlMicros) }
+            }.toBytes()
             .toOpenClaims()
 }

@@ -8,8 +8,8 @@ import dev.tallylock.ffi.memoryPut
 import dev.tallylock.ffi.memoryPutOtherType
 import dev.tallylock.ffi.memoryRemove
 import dev.tallylock.internal.Session
+import dev.tallylock.internal.lending
 import dev.tallylock.internal.toMicros
-import dev.tallylock.internal.toNative
 import dev.tallylock.internal.toUtf8
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.microseconds
@@ -50,7 +50,7 @@ public class Memory internal constructor(private val session: Session) {
         key: ByteArray,
         value: ByteArray,
         ttl: Duration?,
-    ): Unit = session.call { client -> memoryPut(client, key.toNative(), value.toNative(), ttl?.toMicros()) }
+    ): Unit = session.call { client -> lending { memoryPut(client, lend(key), lend(value), ttl?.toMicros()) } }
 
     /** The same with the UTF-8 of texts. */
     public fun put(
@@ -69,7 +69,7 @@ public class Memory internal constructor(private val session: Session) {
     public fun putOtherType(
         key: ByteArray,
         ttl: Duration?,
-    ): Unit = session.call { client -> memoryPutOtherType(client, key.toNative(), ttl?.toMicros()) }
+    ): Unit = session.call { client -> lending { memoryPutOtherType(client, lend(key), ttl?.toMicros()) } }
 
     /** The same with the UTF-8 of a text. */
     public fun putOtherType(
@@ -78,7 +78,7 @@ public class Memory internal constructor(private val session: Session) {
     ): Unit = putOtherType(key.toUtf8(), ttl)
 
     /** Removes a key, as another program would. */
-    public fun remove(key: ByteArray): Unit = session.call { client -> memoryRemove(client, key.toNative()) }
+    public fun remove(key: ByteArray): Unit = session.call { client -> lending { memoryRemove(client, lend(key)) } }
 
     /** The same with the UTF-8 of a text. */
     public fun remove(key: String): Unit = remove(key.toUtf8())

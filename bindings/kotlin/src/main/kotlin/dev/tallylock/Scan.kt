@@ -3,7 +3,7 @@ package dev.tallylock
 import dev.tallylock.ffi.submitClientScan
 import dev.tallylock.internal.Page
 import dev.tallylock.internal.ScanHandle
-import dev.tallylock.internal.toNative
+import dev.tallylock.internal.lending
 import dev.tallylock.internal.toPage
 import dev.tallylock.internal.toUtf8
 import kotlinx.coroutines.flow.Flow
@@ -47,10 +47,14 @@ public class Scan internal constructor(private val handle: ScanHandle) : Flow<Co
         }
 
     private suspend fun read(place: String?): Page {
-        val from = place.orEmpty().toUtf8().toNative()
+        val from = place.orEmpty().toUtf8()
         return handle.session
-            .await { client, ticket -> submitClientScan(client, ticket, handle.pattern, from, handle.withinMicros) }
-            .toBytes()
+            .await {
+                client,
+                ticket,
+                ->
+                lending { submitClientScan(client, ticket, lend(handle.pattern), lend(from), handle.withinMicros) }
+            }.toBytes()
             .toPage()
     }
 }

@@ -11,8 +11,8 @@ import dev.tallylock.ffi.updatePresent
 import dev.tallylock.internal.Offered
 import dev.tallylock.internal.Outcome
 import dev.tallylock.internal.ValueHandle
+import dev.tallylock.internal.lending
 import dev.tallylock.internal.toMicros
-import dev.tallylock.internal.toNative
 import dev.tallylock.internal.toOffered
 import dev.tallylock.internal.toUtf8
 import dev.tallylock.internal.translated
@@ -35,7 +35,7 @@ public class Value internal constructor(private val handle: ValueHandle) {
      */
     public suspend fun get(): ByteArray? =
         handle.session
-            .await { client, ticket -> submitValueGet(client, ticket, handle.key) }
+            .await { client, ticket -> lending { submitValueGet(client, ticket, lend(handle.key)) } }
             .toBytesOrNull()
 
     /**
@@ -50,13 +50,11 @@ public class Value internal constructor(private val handle: ValueHandle) {
     public suspend fun replaceIfPresent(
         value: ByteArray,
         ttl: Duration,
-    ): Boolean {
-        val native = value.toNative()
-        return handle.session
+    ): Boolean =
+        handle.session
             .await { client, ticket ->
-                submitValueReplaceIfPresent(client, ticket, handle.key, native, ttl.toMicros())
+                lending { submitValueReplaceIfPresent(client, ticket, lend(handle.key), lend(value), ttl.toMicros()) }
             }.toBoolean()
-    }
 
     /** The same with the UTF-8 of a text. */
     public suspend fun replaceIfPresent(
@@ -74,7 +72,7 @@ public class Value internal constructor(private val handle: ValueHandle) {
      */
     public suspend fun touch(ttl: Duration): Boolean =
         handle.session
-            .await { client, ticket -> submitValueTouch(client, ticket, handle.key, ttl.toMicros()) }
+            .await { client, ticket -> lending { submitValueTouch(client, ticket, lend(handle.key), ttl.toMicros()) } }
             .toBoolean()
 
     /**
@@ -91,14 +89,20 @@ public class Value internal constructor(private val handle: ValueHandle) {
         expected: ByteArray,
         value: ByteArray,
         ttl: Duration,
-    ): Boolean {
-        val nativeExpected = expected.toNative()
-        val nativeValue = value.toNative()
-        return handle.session
+    ): Boolean =
+        handle.session
             .await { client, ticket ->
-                submitValueCompareAndSet(client, ticket, handle.key, nativeExpected, nativeValue, ttl.toMicros())
+                lending {
+                    submitValueCompareAndSet(
+                        client,
+                        ticket,
+                        lend(handle.key),
+                        lend(expected),
+                        lend(value),
+                        ttl.toMicros(),
+                    )
+                }
             }.toBoolean()
-    }
 
     /** The same with the UTF-8 of texts. */
     public suspend fun compareAndSet(
@@ -142,7 +146,7 @@ public class Value internal constructor(private val handle: ValueHandle) {
     private suspend fun begin(): ULong? =
         handle.session
             .awaitOrLeave(
-                { client, ticket -> submitUpdateBegin(client, ticket, handle.key) },
+                { client, ticket -> lending { submitUpdateBegin(client, ticket, lend(handle.key)) } },
                 { unseen -> (unseen as? Outcome.Integer)?.let { updateFree(it.value.toULong()) } },
             ).toLong()
             .takeIf { it != 0L }
@@ -152,14 +156,17 @@ public class Value internal constructor(private val handle: ValueHandle) {
         update: ULong,
         value: ByteArray,
         ttl: Duration,
-    ): Offered {
-        val native = value.toNative()
-        return handle.session
+    ): Offered =
+        handle.session
             .awaitOrLeave(
-                { client, ticket -> submitUpdateOffer(client, ticket, handle.key, update, native, ttl.toMicros()) },
+                {
+                    client,
+                    ticket,
+                    ->
+                    lending { submitUpdateOffer(client, ticket, lend(handle.key), update, lend(value), ttl.toMicros()) }
+                },
                 // An offer that was overtaken keeps the id, after its caller has freed it.
                 { updateFree(update) },
             ).toLong()
             .toOffered()
-    }
 }

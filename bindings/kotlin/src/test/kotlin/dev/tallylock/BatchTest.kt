@@ -60,10 +60,10 @@ class BatchTest {
             Tallylock.connect("memory://").use { client ->
                 val counter = client.counter(KEY, 15.minutes)
                 val blocking = client.blocking.counter(KEY, JavaDuration.ofMinutes(15))
-                assertRefused { counter.entry(1, "") }
-                assertRefused { counter.entry(1, ByteArray(0)) }
-                assertRefused { blocking.entry(1, "") }
-                assertRefused { blocking.entry(1, ByteArray(0)) }
+                assertRefused { client.addMany(listOf(counter.entry(1, ""))) }
+                assertRefused { client.addMany(listOf(counter.entry(1, ByteArray(0)))) }
+                assertRefused { client.addMany(listOf(blocking.entry(1, ""))) }
+                assertRefused { client.addMany(listOf(blocking.entry(1, ByteArray(0)))) }
                 assertRefused { counter.add(1, "") }
                 assertRefused { blocking.add(1, "") }
                 assertTrue(client.memory!!.keys().isEmpty())

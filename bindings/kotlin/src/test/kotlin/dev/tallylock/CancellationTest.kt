@@ -32,14 +32,14 @@ class CancellationTest {
         runBlocking(Dispatchers.Default) {
             Tallylock.connect(server.url, PATIENT).use { client ->
                 val lock = client.lock(KEY, 10.minutes)
-                var granted = 0
+                val points = Points(random)
                 repeat(ROUNDS) {
                     val acquiring = Acquiring(this, lock)
-                    spin(random.nextInt(LONGEST_SPIN_MICROS))
-                    if (acquiring.cancel()) granted += 1
+                    spin(points.next())
+                    points.met(wasLate = acquiring.cancel())
                     assertFree(client)
                 }
-                assertTrue(granted in 1 until ROUNDS, "$granted of $ROUNDS were granted: the points are not spread")
+                points.assertSpread()
             }
         }
         assertEquals(null, server.bystander.get(KEY))
@@ -53,20 +53,19 @@ class CancellationTest {
         runBlocking(Dispatchers.Default) {
             Tallylock.connect(server.url, PATIENT).use { client ->
                 val lock = client.lock(KEY, 10.minutes)
-                var granted = 0
+                val points = Points(random)
                 repeat(ROUNDS / 4) {
                     val lease = lock.acquire()
-                    val waiters = List(3) { Acquiring(this, lock) }
+                    val waiters = List(3) { Acquiring(this, client.lock(KEY, 10.minutes)) }
                     delay(random.nextInt(30).milliseconds)
                     val releasing = launch { lease.release() }
                     // Without this there would be none to whom it could be granted before they are cancelled.
-                    spin(random.nextInt(LONGEST_SPIN_MICROS))
-                    granted += waiters.count { it.cancel() }
+                    spin(points.next())
+                    points.met(wasLate = waiters.count { it.cancel() } > 0)
                     releasing.join()
                     assertFree(client)
                 }
-                val most = ROUNDS / 4 * 3
-                assertTrue(granted in 1 until most, "$granted of $most were granted: the points are not spread")
+                points.assertSpread()
             }
         }
         assertEquals(null, server.bystander.get(KEY))
@@ -99,7 +98,7 @@ class CancellationTest {
         val random = Random(SEED)
         Tallylock.connectBlocking(server.url, PATIENT.toJavaDuration()).use { client ->
             val lock = client.lock(KEY, 10.minutes.toJavaDuration())
-            var granted = 0
+            val points = Points(random)
             repeat(ROUNDS) {
                 val outcome = AtomicReference<Result<Unit>>()
                 val thread =
@@ -107,14 +106,15 @@ class CancellationTest {
                         outcome.set(runCatching { lock.acquire(10.seconds.toJavaDuration()).release() })
                     }
                 thread.start()
-                spin(random.nextInt(LONGEST_SPIN_MICROS))
+                spin(points.next())
                 thread.interrupt()
                 thread.join()
                 val failure = outcome.get().exceptionOrNull()
-                if (failure == null) granted += 1 else assertEquals(InterruptedException::class, failure::class)
+                if (failure != null) assertEquals(InterruptedException::class, failure::class)
+                points.met(wasLate = failure == null)
                 lock.acquire(10.seconds.toJavaDuration()).release()
             }
-            assertTrue(granted in 1 until ROUNDS, "$granted of $ROUNDS were granted: the points are not spread")
+            points.assertSpread()
         }
         assertEquals(null, server.bystander.get(KEY))
     }
@@ -130,7 +130,7 @@ class CancellationTest {
             Tallylock.connect(server.url, PATIENT).use { client ->
                 repeat(ROUNDS) {
                     val gets = keys.map { key -> key to async { client.value(key).get()?.decodeToString() } }
-                    spin(random.nextInt(LONGEST_SPIN_MICROS))
+                    spin(random.nextInt(LONGEST_SPIN))
                     gets.filter { random.nextBoolean() }.forEach { (_, get) -> get.cancel() }
                     gets.forEach { (key, get) ->
                         get.join()
@@ -139,6 +139,23 @@ class CancellationTest {
                 }
             }
         }
+    }
+
+    /** When to cancel, in microseconds: how long a call takes here is found out by being too late and too early. */
+    private class Points(private val random: Random) {
+        private var longest = LONGEST_SPIN
+        private var late = 0
+        private var early = 0
+
+        fun next(): Int = random.nextInt(longest)
+
+        fun met(wasLate: Boolean) {
+            if (wasLate) late += 1 else early += 1
+            val aim = if (wasLate) longest / 10 * 9 else longest / 10 * 11
+            longest = aim.coerceIn(SHORTEST_SPIN, MOST_PATIENT_SPIN)
+        }
+
+        fun assertSpread() = assertTrue(late > 0 && early > 0, "$late came too late, $early did not")
     }
 
     /** An acquire in a coroutine of its own. A lease that it was given is kept, also where the coroutine ends as cancelled. */
@@ -172,6 +189,10 @@ class CancellationTest {
         const val KEY = "invoice:42"
         const val SEED = 20130131
         const val ROUNDS = 300
-        const val LONGEST_SPIN_MICROS = 1_500
+
+        // How long it is spun at most before a cancel, in microseconds: to begin with, and within which bounds later.
+        const val LONGEST_SPIN = 1_500
+        const val SHORTEST_SPIN = 20
+        const val MOST_PATIENT_SPIN = 200_000
     }
 }

@@ -78,6 +78,22 @@ class ConnectTest {
 
     @ParameterizedTest
     @EnumSource
+    fun scriptsCanBeAvoidedFromTheFirstCallOn(kind: ServerKind) =
+        runBlocking {
+            val server = TestServer.empty(kind)
+            server.bystander.configResetStat()
+            Tallylock.connect(server.url, avoidScripts = true).use { client ->
+                assertEquals(1, client.counter(KEY, 15.minutes).add(1))
+            }
+            Tallylock.connectBlocking(server.url, avoidScripts = true).use { client ->
+                assertEquals(2, client.counter(KEY, java.time.Duration.ofMinutes(15)).add(1))
+            }
+            val counted = server.bystander.info("commandstats")
+            assertTrue("cmdstat_exec:calls=2" in counted && "cmdstat_eval" !in counted, counted)
+        }
+
+    @ParameterizedTest
+    @EnumSource
     fun healedCountsDrainsThatGaveATtlBack(kind: ServerKind) =
         runBlocking {
             val server = TestServer.empty(kind)

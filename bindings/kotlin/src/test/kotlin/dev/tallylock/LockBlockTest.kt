@@ -102,13 +102,12 @@ class LockBlockTest {
     fun theClockOfTheMemoryJumpsWhenAllWait(face: Face) =
         runBlocking {
             face.connect("memory://").use { client ->
-                val lock = client.lock(KEY, 30.seconds)
-                lock.acquire()
-                val second = lock.acquire(wait = 1.minutes)
+                client.lock(KEY, 30.seconds).acquire()
+                val second = client.lock(KEY, 30.seconds).acquire(wait = 1.minutes)
                 assertTrue(second.isValid)
                 val busy =
                     assertThrows(BusyException::class.java) {
-                        runBlocking { lock.acquire(wait = 10.seconds) }
+                        runBlocking { client.lock(KEY, 30.seconds).acquire(wait = 10.seconds) }
                     }
                 assertEquals(KEY, busy.key)
             }

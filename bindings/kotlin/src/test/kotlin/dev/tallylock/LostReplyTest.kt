@@ -84,6 +84,32 @@ class LostReplyTest {
 
     @ParameterizedTest
     @MethodSource(SETUPS)
+    fun guardedWritesAreNotRepeated(setup: Setup) =
+        onLossyServer(setup) {
+            val guarded = client.guarded(KEY)
+            guarded.set("v".encodeToByteArray(), 7, 1.minutes)
+            guarded.delete(7)
+            assertUnknown { guarded.set("w".encodeToByteArray(), 7, 1.minutes) }
+            assertEquals("w", bystander.get(KEY))
+            assertUnknown { guarded.delete(7) }
+            assertEquals(null, bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun inspectIsRepeatedAndStealIsNot(setup: Setup) =
+        onLossyServer(setup) {
+            val lock = client.lock(KEY, 30.seconds)
+            lock.inspect()
+            lock.steal("v".encodeToByteArray(), "it hangs")
+            server.plant(KEY, "v")
+            assertEquals("v", losing { checkNotNull(lock.inspect()).token.decodeToString() })
+            assertUnknown { lock.steal("v".encodeToByteArray(), "it hangs") }
+            assertEquals(null, bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
     fun keyedAddIsRepeated(setup: Setup) =
         onLossyServer(setup) {
             val counter = client.counter(KEY, 15.minutes)
@@ -230,12 +256,13 @@ class LostReplyTest {
 
         /** Runs a call whose first reply is lost. It must have been run before, so that the server knows its script. */
         suspend fun <T> losing(call: suspend () -> T): T {
+            val before = proxy.stats().lost
             proxy.loseMatching(KEY)
             try {
                 return call()
             } finally {
                 val stats = proxy.stats()
-                assertEquals(1, stats.lost, "replies that were lost")
+                assertEquals(before + 1, stats.lost, "replies that were lost")
                 assertEquals(0, stats.armed, "traps that nothing went into")
             }
         }

@@ -186,7 +186,7 @@ class UpdateTest {
             false
         }
 
-    private fun newId(): ULong = openClient("memory://", null, null, true).also(::closeClient)
+    private fun newId(): ULong = openClient("memory://", null, null, true, false).also(::closeClient)
 
     private fun receivers(): Set<Thread> =
         Thread

@@ -15,9 +15,10 @@ import dev.tallylock.ffi.counterRead
 import dev.tallylock.internal.CounterHandle
 import dev.tallylock.internal.DirectCalls
 import dev.tallylock.internal.entry
+import dev.tallylock.internal.lending
 import dev.tallylock.internal.toAdded
 import dev.tallylock.internal.toClaim
-import dev.tallylock.internal.toNative
+import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toOpenClaims
 import dev.tallylock.internal.toRememberMicros
 import dev.tallylock.internal.toUtf8
@@ -67,11 +68,20 @@ public class Counter internal constructor(private val handle: CounterHandle) {
         idempotencyKey: ByteArray,
         remember: Duration? = null,
     ): Added {
-        val id = idempotencyKey.toNative()
         val rememberMicros = remember?.toKotlinDuration().toRememberMicros()
         return handle.session
             .call { client ->
-                counterAddOnce(client, handle.key, handle.ttlMicros, handle.isFixed, amount, id, rememberMicros)
+                lending {
+                    counterAddOnce(
+                        client,
+                        lend(handle.key),
+                        handle.ttlMicros,
+                        handle.isFixed,
+                        amount,
+                        lend(idempotencyKey),
+                        rememberMicros,
+                    )
+                }
             }.toAdded()
     }
 
@@ -89,15 +99,14 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      * @param amount any number; 0 and negative ones too
      * @param idempotencyKey 1 to 512 bytes of UTF-8, unique among the adds to this counter
      * @param remember how long the key is remembered, 1 ms to 10 years, rounded up to milliseconds; 24 hours if `null`
-     * @return an entry; if the key is too long or [remember] out of bounds, [Client.addMany] refuses it
-     * @throws dev.tallylock.InvalidArgumentException if the key is empty
+     * @return an entry; if the key is empty or too long or [remember] out of bounds, [Client.addMany] refuses it
      */
     @JvmOverloads
     public fun entry(
         amount: Long,
         idempotencyKey: String,
         remember: Duration? = null,
-    ): Entry = handle.entry(amount, idempotencyKey.toUtf8(handle.key), remember?.toKotlinDuration().toRememberMicros())
+    ): Entry = handle.entry(amount, idempotencyKey.toUtf8(handle.key), remember?.toMicros())
 
     /** The same with a key of any bytes. */
     @JvmOverloads
@@ -105,14 +114,17 @@ public class Counter internal constructor(private val handle: CounterHandle) {
         amount: Long,
         idempotencyKey: ByteArray,
         remember: Duration? = null,
-    ): Entry = handle.entry(amount, idempotencyKey.copyOf(), remember?.toKotlinDuration().toRememberMicros())
+    ): Entry = handle.entry(amount, idempotencyKey.copyOf(), remember?.toMicros())
 
     /**
      * Reads the counter.
      *
      * @return the total; `null` if there is no counter
      */
-    public fun read(): Long? = handle.session.call { client -> counterRead(client, handle.key, handle.ttlMicros) }
+    public fun read(): Long? =
+        handle.session.call { client ->
+            lending { counterRead(client, lend(handle.key), handle.ttlMicros) }
+        }
 
     /**
      * Takes what the counter holds and leaves 0 with the TTL that it has. Never repeated by itself.
@@ -125,9 +137,9 @@ public class Counter internal constructor(private val handle: CounterHandle) {
     public fun drain(fence: Long? = null): Long? =
         handle.session.call { client ->
             if (fence == null) {
-                counterDrain(client, handle.key, handle.ttlMicros)
+                lending { counterDrain(client, lend(handle.key), handle.ttlMicros) }
             } else {
-                counterDrainFenced(client, handle.key, handle.ttlMicros, fence.toULong())
+                lending { counterDrainFenced(client, lend(handle.key), handle.ttlMicros, fence.toULong()) }
             }
         }
 
@@ -136,7 +148,10 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      *
      * @return what it held; `null` if there is no counter
      */
-    public fun finish(): Long? = handle.session.call { client -> counterFinish(client, handle.key, handle.ttlMicros) }
+    public fun finish(): Long? =
+        handle.session.call { client ->
+            lending { counterFinish(client, lend(handle.key), handle.ttlMicros) }
+        }
 
     /**
      * Takes what the counter holds for the claim of this id, to be [committed][commit] once it is billed, and leaves 0
@@ -164,8 +179,9 @@ public class Counter internal constructor(private val handle: CounterHandle) {
         fence: Long? = null,
     ): Claim? =
         handle.session
-            .call { client -> counterClaim(client, handle.key, handle.ttlMicros, id.toNative(), fence?.toULong()) }
-            .toClaim()
+            .call { client ->
+                lending { counterClaim(client, lend(handle.key), handle.ttlMicros, lend(id), fence?.toULong()) }
+            }.toClaim()
 
     /**
      * Ends a claim as billed; done again, it changes nothing. Repeated by itself after a lost reply.
@@ -185,23 +201,38 @@ public class Counter internal constructor(private val handle: CounterHandle) {
         id: ByteArray,
         amount: Long,
     ): Unit =
-        handle.session.call { client -> counterCommit(client, handle.key, handle.ttlMicros, id.toNative(), amount) }
+        handle.session.call { client ->
+            lending { counterCommit(client, lend(handle.key), handle.ttlMicros, lend(id), amount) }
+        }
 
     /**
      * Ends a claim as not billed, and adds its amount to the counter again; done again, it changes nothing. A counter that
      * is gone is made anew. Repeated by itself after a lost reply.
      *
      * @param id the claim's id
+     * @param fence the [fence][Lease.fence] of the lease under which this is done, an unsigned number; `null` for none
      * @return the amount that was given back
      * @throws dev.tallylock.ConflictException if the claim was committed, or is not there
      * @throws dev.tallylock.CounterOverflowException if the counter cannot take the amount; the claim stays open
+     * @throws dev.tallylock.FencedOffException if a drain or claim with a higher fence was here within the last 7 days,
+     *   which may have billed the claim; it stays open
      * @throws dev.tallylock.InvalidArgumentException if the id is out of bounds; nothing is sent
      */
-    public fun abort(id: String): Long = abort(id.toUtf8(handle.key))
+    @JvmOverloads
+    public fun abort(
+        id: String,
+        fence: Long? = null,
+    ): Long = abort(id.toUtf8(handle.key), fence)
 
     /** The same with an id of any bytes. */
-    public fun abort(id: ByteArray): Long =
-        handle.session.call { client -> counterAbort(client, handle.key, handle.ttlMicros, id.toNative()) }
+    @JvmOverloads
+    public fun abort(
+        id: ByteArray,
+        fence: Long? = null,
+    ): Long =
+        handle.session.call { client ->
+            lending { counterAbort(client, lend(handle.key), handle.ttlMicros, lend(id), fence?.toULong()) }
+        }
 
     /**
      * Lists the open claims of this counter. Goes through all keys of the server: for billing jobs that start and for
@@ -211,7 +242,7 @@ public class Counter internal constructor(private val handle: CounterHandle) {
      */
     public fun claims(): List<OpenClaim> =
         handle.session
-            .call { client -> counterClaims(client, handle.key, handle.ttlMicros) }
+            .call { client -> lending { counterClaims(client, lend(handle.key), handle.ttlMicros) } }
             .toOpenClaims()
             .map(::OpenClaim)
 }

@@ -3,7 +3,7 @@ package dev.tallylock.blocking
 import dev.tallylock.ffi.clientScan
 import dev.tallylock.internal.Page
 import dev.tallylock.internal.ScanHandle
-import dev.tallylock.internal.toNative
+import dev.tallylock.internal.lending
 import dev.tallylock.internal.toPage
 import dev.tallylock.internal.toUtf8
 import java.time.Duration
@@ -53,9 +53,9 @@ public class Scan internal constructor(private val handle: ScanHandle) : Iterabl
     public fun stream(): Stream<CounterFound> = StreamSupport.stream(spliterator(), false)
 
     private fun read(place: String?): Page {
-        val from = place.orEmpty().toUtf8().toNative()
+        val from = place.orEmpty().toUtf8()
         return handle.session
-            .call { client -> clientScan(client, handle.pattern, from, handle.withinMicros) }
+            .call { client -> lending { clientScan(client, lend(handle.pattern), lend(from), handle.withinMicros) } }
             .toPage()
     }
 }

@@ -10,8 +10,8 @@ import dev.tallylock.ffi.valueReplaceIfPresent
 import dev.tallylock.ffi.valueTouch
 import dev.tallylock.internal.Offered
 import dev.tallylock.internal.ValueHandle
+import dev.tallylock.internal.lending
 import dev.tallylock.internal.toMicros
-import dev.tallylock.internal.toNative
 import dev.tallylock.internal.toOffered
 import dev.tallylock.internal.toUtf8
 import dev.tallylock.internal.translated
@@ -27,7 +27,7 @@ public class Value internal constructor(private val handle: ValueHandle) {
      *
      * @return its bytes; `null` if there is none
      */
-    public fun get(): ByteArray? = handle.session.call { client -> valueGet(client, handle.key) }
+    public fun get(): ByteArray? = handle.session.call { client -> lending { valueGet(client, lend(handle.key)) } }
 
     /**
      * Replaces the value and its TTL, if there is one. Never repeated by itself.
@@ -42,7 +42,7 @@ public class Value internal constructor(private val handle: ValueHandle) {
         ttl: Duration,
     ): Boolean =
         handle.session.call { client ->
-            valueReplaceIfPresent(client, handle.key, value.toNative(), ttl.toMicros())
+            lending { valueReplaceIfPresent(client, lend(handle.key), lend(value), ttl.toMicros()) }
         }
 
     /** The same with the UTF-8 of a text. */
@@ -59,7 +59,7 @@ public class Value internal constructor(private val handle: ValueHandle) {
      * @throws dev.tallylock.InvalidArgumentException if the TTL is out of bounds; nothing is sent
      */
     public fun touch(ttl: Duration): Boolean =
-        handle.session.call { client -> valueTouch(client, handle.key, ttl.toMicros()) }
+        handle.session.call { client -> lending { valueTouch(client, lend(handle.key), ttl.toMicros()) } }
 
     /**
      * Replaces the value and its TTL, if it is [expected]. Never repeated by itself.
@@ -76,7 +76,7 @@ public class Value internal constructor(private val handle: ValueHandle) {
         ttl: Duration,
     ): Boolean =
         handle.session.call { client ->
-            valueCompareAndSet(client, handle.key, expected.toNative(), value.toNative(), ttl.toMicros())
+            lending { valueCompareAndSet(client, lend(handle.key), lend(expected), lend(value), ttl.toMicros()) }
         }
 
     /** The same with the UTF-8 of texts. */
@@ -102,14 +102,14 @@ public class Value internal constructor(private val handle: ValueHandle) {
         ttl: Duration,
         change: Change,
     ): ByteArray? {
-        val update = handle.session.call { client -> updateBegin(client, handle.key) }
+        val update = handle.session.call { client -> lending { updateBegin(client, lend(handle.key)) } }
         if (update == NO_VALUE) return null
         try {
             while (true) {
                 val value = change.apply(translated { updatePresent(update) })
                 val offered =
                     handle.session.call { client ->
-                        updateOffer(client, handle.key, update, value.toNative(), ttl.toMicros())
+                        lending { updateOffer(client, lend(handle.key), update, lend(value), ttl.toMicros()) }
                     }
                 when (offered.toLong().toOffered()) {
                     Offered.Written -> return value

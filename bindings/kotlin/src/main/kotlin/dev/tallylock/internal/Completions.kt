@@ -3,7 +3,9 @@ package dev.tallylock.internal
 import dev.tallylock.ffi.CallException
 import dev.tallylock.ffi.cancel
 import dev.tallylock.ffi.close
+import dev.tallylock.ffi.completionsTake
 import dev.tallylock.ffi.leaseAbandon
+import dev.tallylock.ffi.leaseFree
 import kotlinx.coroutines.suspendCancellableCoroutine
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.ConcurrentHashMap
@@ -66,6 +68,24 @@ internal class Completions(private val client: ULong) {
         }
     }
 
+    /**
+     * Submits a call and parks the calling thread until it has ended, however often the thread is interrupted meanwhile; it is
+     * interrupted afterwards then.
+     */
+    fun awaitThrough(submit: (ticket: ULong) -> Unit): Outcome {
+        val future = CompletableFuture<Outcome>()
+        begin(submit) { future.complete(it) }
+        return future.join()
+    }
+
+    /** Submits a call, and brings its outcome to [told], which does not throw. */
+    fun submit(
+        submit: (ticket: ULong) -> Unit,
+        told: (outcome: Outcome) -> Unit,
+    ) {
+        begin(submit, told)
+    }
+
     private fun begin(
         submit: (ticket: ULong) -> Unit,
         waiter: Waiter,
@@ -107,10 +127,20 @@ internal class Completions(private val client: ULong) {
 
     private fun receiveUntilClosed(): Nothing {
         while (true) {
-            Records(DirectCalls.completionsWait(client, LONGEST_WAIT_MILLIS)).forEach { ticket, outcome ->
-                waiting.remove(ticket)?.end(outcome) ?: discard(outcome)
+            val ticket = DirectCalls.completionsWaitInteger(client, LONGEST_WAIT_MILLIS)
+            if (ticket == NO_TICKET) {
+                Records(completionsTake(client)).forEach(::bring)
+            } else {
+                bring(ticket, Outcome.Integer(DirectCalls.completionInteger(client, ticket)))
             }
         }
+    }
+
+    private fun bring(
+        ticket: Long,
+        outcome: Outcome,
+    ) {
+        waiting.remove(ticket)?.end(outcome) ?: discard(outcome)
     }
 
     /** Who waits for a call's outcome. */
@@ -119,13 +149,19 @@ internal class Completions(private val client: ULong) {
     }
 
     private companion object {
+        private const val NO_TICKET = 0L
         private val LONGEST_WAIT_MILLIS = 1.hours.inWholeMilliseconds
     }
 }
 
-/** Nobody will hear of this outcome any more: a lease in it is given back, even if the client is closed by now. */
+/**
+ * Nobody will hear of this outcome any more: a lease in it is given back, even if the client is closed by now. One that was
+ * another's is left to who has its token.
+ */
 private fun discard(outcome: Outcome) {
-    if (outcome is Outcome.Granted) {
-        leaseAbandon(outcome.lease)
+    when (outcome) {
+        is Outcome.Granted -> leaseAbandon(outcome.lease)
+        is Outcome.Adopted -> leaseFree(outcome.lease)
+        else -> Unit
     }
 }

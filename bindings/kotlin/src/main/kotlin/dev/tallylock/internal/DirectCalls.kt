@@ -21,6 +21,7 @@ import java.nio.ByteBuffer
 @Suppress("ktlint:standard:function-naming")
 internal object DirectCalls {
     private val statuses: ThreadLocal<CallStatus> = ThreadLocal.withInitial(::CallStatus)
+    private val lent: ThreadLocal<LentBytes> = ThreadLocal.withInitial(::LentBytes)
 
     init {
         uniffiEnsureInitialized()
@@ -65,19 +66,30 @@ internal object DirectCalls {
             )
         }
 
-    fun completionsWait(
+    fun meterAdd(
+        meter: ULong,
+        key: ByteArray,
+        amount: Long,
+    ): Unit =
+        checked { status ->
+            uniffi_tallylock_ffi_fn_func_meter_add(meter.toLong(), lent.get().of(key), amount, status)
+        }
+
+    /** The ticket of an integer that has come, for [completionInteger]; 0 if something else is to be taken, or nothing. */
+    fun completionsWaitInteger(
         client: ULong,
         millis: Long,
-    ): ByteArray {
+    ): Long {
         val id = client.toLong()
-        val buffer = checked { status -> uniffi_tallylock_ffi_fn_func_completions_wait(id, millis, status) }
-        try {
-            // The glue's form of a byte array: its length, big-endian, and the bytes.
-            val data = checkNotNull(buffer.data) { "the native library sent no buffer" }
-            return data.getByteArray(Int.SIZE_BYTES.toLong(), Integer.reverseBytes(data.getInt(0)))
-        } finally {
-            checked { status -> ffi_tallylock_ffi_rustbuffer_free(buffer, status) }
-        }
+        return checked { status -> uniffi_tallylock_ffi_fn_func_completions_wait_integer(id, millis, status) }
+    }
+
+    fun completionInteger(
+        client: ULong,
+        ticket: Long,
+    ): Long {
+        val id = client.toLong()
+        return checked { status -> uniffi_tallylock_ffi_fn_func_completion_integer(id, ticket, status) }
     }
 
     private inline fun <T> checked(call: (status: Pointer) -> T): T {
@@ -108,19 +120,27 @@ internal object DirectCalls {
         status: Pointer,
     )
 
-    private external fun uniffi_tallylock_ffi_fn_func_completions_wait(
+    private external fun uniffi_tallylock_ffi_fn_func_meter_add(
+        meter: Long,
+        key: BorrowedBytes,
+        amount: Long,
+        status: Pointer,
+    )
+
+    private external fun uniffi_tallylock_ffi_fn_func_completions_wait_integer(
         client: Long,
         millis: Long,
         status: Pointer,
-    ): RustBuffer.ByValue
+    ): Long
 
-    private external fun ffi_tallylock_ffi_rustbuffer_free(
-        buffer: RustBuffer.ByValue,
+    private external fun uniffi_tallylock_ffi_fn_func_completion_integer(
+        client: Long,
+        ticket: Long,
         status: Pointer,
-    )
+    ): Long
 }
 
-/** Bytes that native calls borrow: a length and an address, which are written down once and never change. */
+/** Bytes that native calls borrow: a length and an address, which are written down and not looked at again. */
 @Structure.FieldOrder("len", "data")
 internal class BorrowedBytes(
     // Keeps the bytes alive.
@@ -140,6 +160,32 @@ internal class BorrowedBytes(
     init {
         write()
         setAutoSynch(false)
+    }
+
+    /** Lets it stand for what is at this address. */
+    fun pointTo(address: Pointer): Unit = pointer.setPointer(fieldOffset("data").toLong(), address)
+
+    /** Lets it stand for so many bytes. */
+    fun lengthen(length: Int): Unit = pointer.setInt(fieldOffset("len").toLong(), length)
+}
+
+/** Bytes that are others at each call of a thread, laid at one address as long as they fit there. */
+private class LentBytes {
+    private var memory = Memory(LEAST)
+    private val borrowed = BorrowedBytes().apply { pointTo(memory) }
+
+    fun of(bytes: ByteArray): BorrowedBytes {
+        if (memory.size() < bytes.size) {
+            memory = Memory(bytes.size.toLong())
+            borrowed.pointTo(memory)
+        }
+        memory.write(0, bytes, 0, bytes.size)
+        borrowed.lengthen(bytes.size)
+        return borrowed
+    }
+
+    private companion object {
+        const val LEAST = 256L
     }
 }
 

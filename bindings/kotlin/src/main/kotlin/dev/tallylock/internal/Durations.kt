@@ -1,5 +1,6 @@
 package dev.tallylock.internal
 
+import dev.tallylock.Renewal
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.microseconds
 import kotlin.time.toKotlinDuration
@@ -25,6 +26,35 @@ internal fun JavaDuration.toMicros(): Long = toKotlinDuration().toMicros()
 
 /** How long a keyed add is remembered; 0 for the default, which zero itself must not be taken for: it is refused. */
 internal fun Duration?.toRememberMicros(): Long = if (this == null) 0 else toMicros().let { if (it == 0L) 1 else it }
+
+/**
+ * After how long a lease is renewed: 0 for the default, -1 for not at all, for which no interval must be taken.
+ *
+ * @throws dev.tallylock.InvalidArgumentException if the interval is none
+ */
+internal fun Renewal.toMicros(key: NativeBytes): Long =
+    when (this) {
+        Renewal.Default -> 0
+        Renewal.Off -> -1
+        is Renewal.Every ->
+            interval.toMicros().also {
+                if (it <=
+                    0
+                ) {
+                    throw invalidArgument(key.toName(), "a lease is renewed after 1 ms at least, not $interval")
+                }
+            }
+    }
+
+/**
+ * For how long a lease is renewed: 0 for as long as it is held, for which no time must be taken.
+ *
+ * @throws dev.tallylock.InvalidArgumentException if it is 0
+ */
+internal fun Long?.orUnbounded(key: NativeBytes): Long {
+    if (this == 0L) throw invalidArgument(key.toName(), "a lease is held for 1 ms at least, not for 0 ms")
+    return this ?: 0
+}
 
 /**
  * How soon a counter must end to be found; a negative number would be taken for no bound.

@@ -12,6 +12,8 @@ internal sealed interface Outcome {
 
     class Granted(val lease: ULong) : Outcome
 
+    class Adopted(val lease: ULong) : Outcome
+
     class Failed(val failure: Failure) : Outcome
 
     /** The native library did something that it never does. */
@@ -28,6 +30,8 @@ internal sealed interface Outcome {
     fun toBoolean(): Boolean = (succeeded() as? Truth ?: unexpected()).value
 
     fun toLease(): ULong = (succeeded() as? Granted ?: unexpected()).lease
+
+    fun toAdoptedLease(): ULong = (succeeded() as? Adopted ?: unexpected()).lease
 
     fun toUnit() {
         if (succeeded() != None) unexpected()
@@ -64,6 +68,7 @@ internal class Records(packed: ByteArray) {
             BYTES -> Outcome.Bytes(records.bytes())
             TRUTH -> Outcome.Truth(records.byte() != 0)
             LEASE -> Outcome.Granted(records.long().toULong())
+            ADOPTED -> Outcome.Adopted(records.long().toULong())
             ERROR -> Outcome.Failed(records.failure())
             else -> error("the native library sent a record of the unknown kind $kind")
         }
@@ -75,5 +80,6 @@ internal class Records(packed: ByteArray) {
         private const val TRUTH = 3
         private const val LEASE = 4
         private const val ERROR = 5
+        private const val ADOPTED = 6
     }
 }

@@ -1,5 +1,6 @@
 package dev.tallylock.internal
 
+import java.math.BigInteger
 import java.nio.ByteBuffer
 import java.nio.ByteOrder
 
@@ -12,6 +13,9 @@ internal class Packed(packed: ByteArray) {
     fun byte(): Int = rest.get().toInt()
 
     fun long(): Long = rest.getLong()
+
+    /** A number of 128 bits. */
+    fun bigInteger(): BigInteger = BigInteger(ByteArray(2 * Long.SIZE_BYTES).also { rest.get(it) }.apply { reverse() })
 
     fun bytes(): ByteArray = ByteArray(rest.getInt()).also { rest.get(it) }
 

@@ -73,4 +73,4 @@ internal class Page(
 
 private fun Packed.added(wasApplied: Int) = Added(long(), wasApplied == 1)
 
-private fun Packed.remaining(): Duration? = long().takeIf { it >= 0 }?.microseconds
+internal fun Packed.remaining(): Duration? = long().takeIf { it >= 0 }?.microseconds

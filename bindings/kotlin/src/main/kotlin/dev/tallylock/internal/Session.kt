@@ -6,6 +6,7 @@ import java.lang.ref.Reference
 import dev.tallylock.ffi.close as closeClient
 import dev.tallylock.ffi.connect as connectClient
 import dev.tallylock.ffi.leaseFree as freeLease
+import dev.tallylock.ffi.meterFree as freeMeter
 import dev.tallylock.ffi.open as openClient
 import dev.tallylock.ffi.submitConnect as submitConnectClient
 
@@ -54,6 +55,25 @@ internal class Session private constructor(private val id: ULong) {
             Reference.reachabilityFence(this)
         }
 
+    /** The same, but an interrupted thread waits on. */
+    fun awaitThrough(submit: (client: ULong, ticket: ULong) -> Unit): Outcome =
+        try {
+            completions.awaitThrough { ticket -> submit(id, ticket) }
+        } finally {
+            Reference.reachabilityFence(this)
+        }
+
+    /** Runs a call in the background, and brings its outcome to [told], which does not throw and does not keep this. */
+    fun submit(
+        submit: (client: ULong, ticket: ULong) -> Unit,
+        told: (outcome: Outcome) -> Unit,
+    ): Unit =
+        try {
+            completions.submit({ ticket -> submit(id, ticket) }, told)
+        } finally {
+            Reference.reachabilityFence(this)
+        }
+
     /** Closes the client; acquires under way end as `closed`, other calls run to their end. Touches no data. */
     fun close(): Unit = cleanable.clean()
 
@@ -63,8 +83,10 @@ internal class Session private constructor(private val id: ULong) {
             url: String,
             timeoutMicros: Long?,
             owner: Owner,
+            avoidScripts: Boolean,
         ): Session {
-            val session = Session(translated { openClient(url, timeoutMicros, owner.label(), owner == Owner.None) })
+            val session =
+                created { openClient(url, timeoutMicros, owner.label(), owner == Owner.None, avoidScripts) }
             try {
                 session.await { client, ticket -> submitConnectClient(client, ticket) }.toUnit()
             } catch (failure: Throwable) {
@@ -79,7 +101,10 @@ internal class Session private constructor(private val id: ULong) {
             url: String,
             timeoutMicros: Long?,
             owner: Owner,
-        ): Session = Session(translated { connectClient(url, timeoutMicros, owner.label(), owner == Owner.None) })
+            avoidScripts: Boolean,
+        ): Session = created { connectClient(url, timeoutMicros, owner.label(), owner == Owner.None, avoidScripts) }
+
+        private inline fun created(native: () -> ULong): Session = Session(translated(native))
 
         private fun Owner.label(): String? = (this as? Owner.Label)?.text
     }
@@ -89,13 +114,22 @@ internal class Session private constructor(private val id: ULong) {
  * The id of a native lease, freed when this object is collected. Freeing it releases nothing: the lock of a forgotten
  * lease ends with its TTL.
  */
-internal class LeaseId(private val id: ULong) {
+internal class LeaseId(id: ULong) : NativeId(id, FreeLease(id))
+
+/** The id of a native meter, freed without a flush when this object is collected. */
+internal class MeterId(id: ULong) : NativeId(id, FreeMeter(id))
+
+/** The id of something native, freed when this object is collected. */
+internal sealed class NativeId(
+    private val id: ULong,
+    free: Runnable,
+) {
     init {
-        CLEANER.register(this, FreeLease(id))
+        CLEANER.register(this, free)
     }
 
-    /** Runs a call that names the lease. */
-    inline fun <T> call(native: (lease: ULong) -> T): T =
+    /** Runs a call that names it. */
+    inline fun <T> call(native: (id: ULong) -> T): T =
         try {
             translated { native(id) }
         } finally {
@@ -112,4 +146,8 @@ private class CloseClient(private val id: ULong) : Runnable {
 
 private class FreeLease(private val id: ULong) : Runnable {
     override fun run(): Unit = freeLease(id)
+}
+
+private class FreeMeter(private val id: ULong) : Runnable {
+    override fun run(): Unit = freeMeter(id)
 }

@@ -11,6 +11,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.tallylock.AddResult;
 import dev.tallylock.Added;
+import dev.tallylock.AlreadyHeldException;
 import dev.tallylock.Applied;
 import dev.tallylock.BusyException;
 import dev.tallylock.Claim;
@@ -19,18 +20,26 @@ import dev.tallylock.ConflictException;
 import dev.tallylock.Expiry;
 import dev.tallylock.FencedOffException;
 import dev.tallylock.InvalidArgumentException;
+import dev.tallylock.LeaseState;
 import dev.tallylock.LostException;
 import dev.tallylock.NotAnIntegerException;
 import dev.tallylock.Owner;
 import dev.tallylock.OutcomeUnknownException;
+import dev.tallylock.RefusedException;
+import dev.tallylock.Renewal;
+import dev.tallylock.SweepReport;
 import dev.tallylock.Tallylock;
 import dev.tallylock.testing.ServerKind;
 import dev.tallylock.testing.TestServer;
 import java.io.IOException;
+import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
@@ -179,7 +188,9 @@ class ClientTest {
             assertTrue(lease.isValid());
             assertTrue(lease.getFence() > 0);
             lease.ensure(Duration.ofSeconds(2));
-            BusyException busy = assertThrows(BusyException.class, lock::acquire);
+            assertThrows(AlreadyHeldException.class, lock::acquire);
+            Lock other = client.lock(INVOICE, THIRTY_SECONDS);
+            BusyException busy = assertThrows(BusyException.class, other::acquire);
             assertEquals("busy", busy.getCode());
             assertEquals(INVOICE, busy.getKey());
             assertEquals(Applied.No, busy.getApplied());
@@ -204,6 +215,25 @@ class ClientTest {
     }
 
     @Test
+    void aLeaseChangesHandsAndItsEndIsTold() throws Exception {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            Renewal renewal = Renewal.every(Duration.ofSeconds(5));
+            Lease lease = client.lock(INVOICE, THIRTY_SECONDS, renewal, Duration.ofMinutes(10)).acquire();
+            lease.verify(Duration.ofSeconds(2));
+            assertSame(LeaseState.Held.INSTANCE, lease.getState());
+            String token = lease.transfer();
+            assertSame(LeaseState.LetGo.INSTANCE, lease.getEnd().toCompletableFuture().get(20, TimeUnit.SECONDS));
+            Lease adopted = client.lock(INVOICE, THIRTY_SECONDS, Renewal.Off.INSTANCE).adopt(token);
+            assertEquals(lease.getFence(), adopted.getFence());
+            CompletionStage<String> reason =
+                    adopted.getEnd().thenApply(end -> ((LeaseState.Lost) end).getException().getReason());
+            client.getMemory().advance(Duration.ofMinutes(1));
+            assertEquals("expired", reason.toCompletableFuture().get(20, TimeUnit.SECONDS));
+            assertFalse(adopted.isValid());
+        }
+    }
+
+    @Test
     void aBlockReturnsItsResultAndReleases() throws Exception {
         try (Client client = Tallylock.connectBlocking("memory://")) {
             Lock lock = client.lock(INVOICE, THIRTY_SECONDS);
@@ -223,6 +253,20 @@ class ClientTest {
             }));
             assertSame(raised, caught);
             lock.acquire().release();
+        }
+    }
+
+    @Test
+    void aMeterIsFlushedAtTheEndOfItsBlock() throws InterruptedException {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            try (Meter meter = client.meter(FIFTEEN_MINUTES)) {
+                meter.add(PENDING, 30);
+                meter.add(PENDING, 12);
+                assertEquals(1L, meter.flush().getSettled());
+                meter.add(PENDING, 1);
+                assertTrue(meter.takeRefused().isEmpty());
+            }
+            assertEquals(43L, client.counter(PENDING, FIFTEEN_MINUTES).read());
         }
     }
 
@@ -256,6 +300,30 @@ class ClientTest {
             assertThrows(InvalidArgumentException.class, () -> client.lock(INVOICE, Duration.ofSeconds(-1)));
             Lock lock = client.lock(INVOICE, THIRTY_SECONDS);
             assertThrows(InvalidArgumentException.class, () -> lock.acquire(Duration.ofNanos(-1)));
+        }
+    }
+
+    @Test
+    void aSweeperBillsRefusesAndReports() throws InterruptedException {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            client.counter(PENDING, FIFTEEN_MINUTES).add(30);
+            client.counter("session:43:billableSecondsPending", FIFTEEN_MINUTES).add(5);
+            Sweeper sweeper = client.sweeper("session:*", FIFTEEN_MINUTES, "sweeper", THIRTY_SECONDS, FIFTEEN_MINUTES);
+            SweepReport report = sweeper.sweep(claim -> {
+                if (claim.getKeyText().equals(PENDING)) {
+                    throw new RefusedException();
+                }
+                assertEquals(5, claim.getAmount());
+                assertTrue(claim.getClaimId().startsWith("sweep.sweeper."));
+            });
+            assertTrue(report.isClean());
+            assertEquals(BigInteger.valueOf(5), report.getCommittedUnits());
+            assertEquals(1, report.getAborted());
+            CountDownLatch stop = new CountDownLatch(1);
+            List<SweepReport> reports = new ArrayList<>();
+            sweeper.run(FIFTEEN_MINUTES, stop, claim -> stop.countDown(), reports::add);
+            assertEquals(1, reports.get(0).getCommitted());
+            assertEquals(0L, client.counter(PENDING, FIFTEEN_MINUTES).read());
         }
     }
 

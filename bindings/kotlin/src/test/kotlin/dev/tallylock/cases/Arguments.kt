@@ -25,13 +25,58 @@ class AddedExpectation(
 class FenceArgument(val fence: Amount? = null)
 
 @Serializable
+class NeededFence(val fence: Amount)
+
+@Serializable
+class GuardedArguments(
+    val value: Bytes,
+    val fence: Amount,
+    @SerialName("ttl_ms") val ttl: Millis,
+)
+
+@Serializable
+class StealArguments(
+    val token: Bytes? = null,
+    val seen: String? = null,
+    val reason: String,
+) {
+    init {
+        requireOne(token, seen)
+    }
+}
+
+/** A token, or the name of one that was given. */
+@Serializable
+class AdoptArguments(
+    val token: String? = null,
+    val given: String? = null,
+) {
+    init {
+        requireOne(token, given)
+    }
+}
+
+/** The fence as a pattern. */
+@Serializable
+class FenceOrNothing(val fence: String?)
+
+@Serializable
+class HolderOrNobody(val holder: HolderExpectation?)
+
+/** Token, label and fence as patterns. */
+@Serializable
+class HolderExpectation(
+    val token: String,
+    val label: String?,
+    @SerialName("remaining_ms") val remaining: Span?,
+    val fence: String?,
+)
+
+@Serializable
 class ClaimArguments(
     val id: Text,
     val fence: Amount? = null,
 )
-
-@Serializable
-class IdArgument(val id: Text)
 
 @Serializable
 class CommitArguments(
@@ -176,10 +221,11 @@ class KeyArgument(val key: Text)
 @Serializable
 class FenceExpectation(
     val above: String? = null,
+    val equals: String? = null,
     val `is`: Amount? = null,
 ) {
     init {
-        requireOne(above, `is`)
+        require(listOfNotNull(above, equals, `is`).size == 1) { "a fence is above another, equals it, or is a number" }
     }
 }
 

@@ -108,11 +108,19 @@ sealed interface Handle {
     ) : Handle
 
     @Serializable
+    @SerialName("guarded")
+    class Guarded(
+        override val name: String,
+        val key: Text,
+    ) : Handle
+
+    @Serializable
     @SerialName("lock")
     class Lock(
         override val name: String,
         val key: Text,
         @SerialName("ttl_ms") val ttl: Millis,
+        val renewal: Boolean = true,
     ) : Handle
 }
 

@@ -3,9 +3,12 @@ package dev.tallylock.cases
 import dev.tallylock.AddResult
 import dev.tallylock.Added
 import dev.tallylock.Claim
+import dev.tallylock.Renewal
 import dev.tallylock.TallylockException
 import dev.tallylock.testing.FaceClient
 import dev.tallylock.testing.FaceCounter
+import dev.tallylock.testing.FaceGuarded
+import dev.tallylock.testing.FaceHolder
 import dev.tallylock.testing.FaceLease
 import dev.tallylock.testing.FaceLock
 import dev.tallylock.testing.FaceValue
@@ -26,6 +29,8 @@ class CaseRun(
     private val world: World,
 ) {
     private val opened = mutableMapOf<String, Any>()
+    private val tokens = mutableMapOf<String, ByteArray>()
+    private val given = mutableMapOf<String, String>()
 
     /** Runs the case; fails with an [AssertionError] if anything comes out otherwise. */
     suspend fun run() {
@@ -47,10 +52,18 @@ class CaseRun(
             is Step.OnCounter -> runOnCounter(step)
             is Step.OnClient -> runOnClient(step)
             is Step.OnValue -> runOnValue(step)
+            is Step.OnGuarded -> runOnGuarded(step)
+            is Step.Inspect -> runInspect(step)
+            is Step.Steal -> runSteal(step)
             is Step.Acquire ->
                 expecting(step.error) {
                     val wait = step.with.wait?.duration
                     leases[step.`as` ?: UNNAMED] = handle<FaceLock>(step.on).acquire(wait)
+                }
+            is Step.Adopt ->
+                expecting(step.error) {
+                    val token = step.with.token ?: given.getValue(step.with.given ?: UNNAMED)
+                    leases[step.`as` ?: UNNAMED] = handle<FaceLock>(step.on).adopt(token)
                 }
             is Step.Block -> runBlock(step, leases)
             is Step.OnLease -> runOnLease(step, leases)
@@ -91,7 +104,7 @@ class CaseRun(
                 }
                 is Step.Commit -> counter.commit(step.with.id.text, step.with.amount.long)
                 is Step.Abort -> {
-                    val amount = counter.abort(step.with.id.text)
+                    val amount = counter.abort(step.with.id.text, step.with.fence?.long)
                     step.expect?.let { assertEquals(it.amount.number, amount.big()) }
                 }
                 is Step.Claims -> {
@@ -175,6 +188,61 @@ class CaseRun(
             }
         }
 
+    private suspend fun runOnGuarded(step: Step.OnGuarded) =
+        expecting(step.error) {
+            val guarded = handle<FaceGuarded>(step.on)
+            when (step) {
+                is Step.GuardedSet ->
+                    guarded.set(step.with.value.bytes, step.with.fence.long, step.with.ttl.duration)
+                is Step.GuardedDelete -> {
+                    val done = guarded.delete(step.with.fence.long)
+                    step.expect?.let { assertEquals(it.done, done) }
+                }
+            }
+        }
+
+    private suspend fun runInspect(step: Step.Inspect) =
+        expecting(step.error) {
+            val holder = handle<FaceLock>(step.on).inspect()
+            holder?.let { tokens[step.seen ?: UNNAMED] = it.token }
+            step.expect?.let { assertHolder(it.holder, holder) }
+        }
+
+    private suspend fun runSteal(step: Step.Steal) =
+        expecting(step.error) {
+            val token = step.with.token?.bytes ?: tokens.getValue(step.with.seen ?: UNNAMED)
+            val fence = handle<FaceLock>(step.on).steal(token, step.with.reason)
+            step.expect?.let { assertMatches(it.fence, fence) }
+        }
+
+    private fun assertHolder(
+        expected: HolderExpectation?,
+        holder: FaceHolder?,
+    ) {
+        if (expected == null || holder == null) {
+            assertEquals(expected == null, holder == null, "nobody holds it")
+            return
+        }
+        assertMatches(expected.token, holder.token.decodeToString())
+        assertMatches(expected.label, holder.label)
+        assertMatches(expected.fence, holder.fence)
+        val remaining = holder.remaining?.inWholeMilliseconds
+        if (expected.remaining == null) {
+            assertNull(remaining, "the remaining time")
+        } else {
+            assertTrue(remaining != null && remaining in expected.remaining.range, "$remaining ms remain")
+        }
+    }
+
+    private fun assertMatches(
+        pattern: String?,
+        found: Any?,
+    ) = if (pattern == null) {
+        assertNull(found)
+    } else {
+        assertTrue(found != null && Regex(pattern).containsMatchIn("$found"), "$found does not match $pattern")
+    }
+
     private suspend fun runOnLease(
         step: Step.OnLease,
         leases: Map<String, FaceLease>,
@@ -183,9 +251,12 @@ class CaseRun(
         when (step) {
             is Step.Extend -> expecting(step.error) { lease.extend(step.with.ttl?.duration) }
             is Step.Release -> expecting(step.error) { lease.release() }
+            is Step.Transfer -> expecting(step.error) { given[step.`as` ?: UNNAMED] = lease.transfer() }
+            is Step.Verify -> expecting(step.error) { lease.verify(step.with.margin.duration) }
             is Step.Ensure -> expecting(step.error) { lease.ensure(step.with.margin.duration) }
             is Step.Fence -> {
                 step.expect.`is`?.let { assertEquals(it.number, lease.fence.big()) }
+                step.expect.equals?.let { other -> assertEquals(leases.getValue(other).fence, lease.fence) }
                 step.expect.above?.let { other ->
                     assertTrue(lease.fence > leases.getValue(other).fence, "the fence is not above that of $other")
                 }
@@ -252,7 +323,11 @@ class CaseRun(
         when (handle) {
             is Handle.Counter -> client.counter(handle.key.text, handle.ttl.duration, handle.expiry?.expiry)
             is Handle.Value -> client.value(handle.key.text)
-            is Handle.Lock -> client.lock(handle.key.text, handle.ttl.duration)
+            is Handle.Guarded -> client.guarded(handle.key.text)
+            is Handle.Lock -> {
+                val renewal = if (handle.renewal) Renewal.Default else Renewal.Off
+                client.lock(handle.key.text, handle.ttl.duration, renewal)
+            }
         }
 
     private fun checkLeft() {

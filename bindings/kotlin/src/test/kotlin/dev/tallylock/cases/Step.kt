@@ -25,6 +25,8 @@ sealed interface Step {
 
     sealed interface OnValue : MayFail
 
+    sealed interface OnGuarded : MayFail
+
     sealed interface OnLock : MayFail
 
     sealed interface OnLease : OnName
@@ -122,7 +124,7 @@ sealed interface Step {
     @SerialName("counter.abort")
     class Abort(
         override val on: String,
-        val with: IdArgument,
+        val with: ClaimArguments,
         val expect: AmountExpectation? = null,
         override val error: ExpectedError? = null,
     ) : OnCounter {
@@ -208,11 +210,71 @@ sealed interface Step {
     }
 
     @Serializable
+    @SerialName("guarded.set")
+    class GuardedSet(
+        override val on: String,
+        val with: GuardedArguments,
+        override val error: ExpectedError? = null,
+    ) : OnGuarded
+
+    @Serializable
+    @SerialName("guarded.delete")
+    class GuardedDelete(
+        override val on: String,
+        val with: NeededFence,
+        val expect: Done? = null,
+        override val error: ExpectedError? = null,
+    ) : OnGuarded {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("lock.inspect")
+    class Inspect(
+        override val on: String,
+        val seen: String? = null,
+        val expect: HolderOrNobody? = null,
+        override val error: ExpectedError? = null,
+    ) : OnLock {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("lock.steal")
+    class Steal(
+        override val on: String,
+        val with: StealArguments,
+        val expect: FenceOrNothing? = null,
+        override val error: ExpectedError? = null,
+    ) : OnLock {
+        init {
+            requireOne(expect, error)
+        }
+    }
+
+    @Serializable
     @SerialName("lock.acquire")
     class Acquire(
         override val on: String,
         val `as`: String? = null,
         val with: WaitArgument = WaitArgument(),
+        override val error: ExpectedError? = null,
+    ) : OnLock {
+        init {
+            requireOne(`as`, error)
+        }
+    }
+
+    @Serializable
+    @SerialName("lock.adopt")
+    class Adopt(
+        override val on: String,
+        val `as`: String? = null,
+        val with: AdoptArguments,
         override val error: ExpectedError? = null,
     ) : OnLock {
         init {
@@ -247,6 +309,18 @@ sealed interface Step {
     ) : OnLease
 
     @Serializable
+    @SerialName("lease.transfer")
+    class Transfer(
+        override val on: String,
+        val `as`: String? = null,
+        val error: ExpectedError? = null,
+    ) : OnLease {
+        init {
+            requireOne(`as`, error)
+        }
+    }
+
+    @Serializable
     @SerialName("lease.fence")
     class Fence(
         override val on: String,
@@ -263,6 +337,14 @@ sealed interface Step {
     @Serializable
     @SerialName("lease.ensure")
     class Ensure(
+        override val on: String,
+        val with: MarginArgument,
+        val error: ExpectedError? = null,
+    ) : OnLease
+
+    @Serializable
+    @SerialName("lease.verify")
+    class Verify(
         override val on: String,
         val with: MarginArgument,
         val error: ExpectedError? = null,

@@ -66,7 +66,7 @@ private fun checkCase(case: Case) {
     require(case.steps.isNotEmpty() && case.handles.isNotEmpty()) { "a case has handles and steps" }
     requireUnique(case.handles.map { it.name }, "handle")
     val handles = case.handles.associateBy { it.name }
-    checkSteps(case.steps, handles, mutableSetOf())
+    checkSteps(case.steps, handles, mutableSetOf(), mutableSetOf())
     if (case.only == null) {
         val steps = case.steps.flatMap { if (it is Step.Block) it.inside + it else listOf(it) }
         require(steps.none { it is Step.LoseNextReply }) { "${case.name}: a server loses no reply at command" }
@@ -79,11 +79,13 @@ private fun checkSteps(
     steps: List<Step>,
     handles: Map<String, Handle>,
     leases: MutableSet<String>,
+    tokens: MutableSet<String>,
 ) {
     for (step in steps) {
         when (step) {
             is Step.OnCounter -> require(handles[step.on] is Handle.Counter) { "${step.on} is no counter" }
             is Step.OnValue -> require(handles[step.on] is Handle.Value) { "${step.on} is no value" }
+            is Step.OnGuarded -> require(handles[step.on] is Handle.Guarded) { "${step.on} is no guarded value" }
             is Step.OnLock -> require(handles[step.on] is Handle.Lock) { "${step.on} is no lock" }
             is Step.OnLease -> require(step.on in leases) { "${step.on} is no lease" }
             is Step.AddMany ->
@@ -94,8 +96,18 @@ private fun checkSteps(
         }
         when (step) {
             is Step.Acquire -> step.`as`?.let(leases::add)
-            is Step.Block -> checkSteps(step.inside, handles, (leases + setOfNotNull(step.`as`)).toMutableSet())
-            is Step.Fence -> step.expect.above?.let { require(it in leases) { "$it is no lease" } }
+            is Step.Block -> checkSteps(step.inside, handles, (leases + setOfNotNull(step.`as`)).toMutableSet(), tokens)
+            is Step.Inspect -> step.seen?.let(tokens::add)
+            is Step.Steal -> step.with.seen?.let { require(it in tokens) { "$it was not seen" } }
+            is Step.Adopt -> {
+                step.with.given?.let { require(it in tokens) { "$it was not given" } }
+                step.`as`?.let(leases::add)
+            }
+            is Step.Transfer -> step.`as`?.let(tokens::add)
+            is Step.Fence ->
+                listOfNotNull(step.expect.above, step.expect.equals).forEach {
+                    require(it in leases) { "$it is no lease" }
+                }
             else -> {}
         }
     }

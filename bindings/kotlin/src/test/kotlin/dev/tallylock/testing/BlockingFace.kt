@@ -2,14 +2,20 @@ package dev.tallylock.testing
 
 import dev.tallylock.Entry
 import dev.tallylock.Expiry
+import dev.tallylock.LeaseState
+import dev.tallylock.Renewal
 import dev.tallylock.blocking.Client
 import dev.tallylock.blocking.Counter
+import dev.tallylock.blocking.Guarded
 import dev.tallylock.blocking.Lease
 import dev.tallylock.blocking.Lock
 import dev.tallylock.blocking.Memory
+import dev.tallylock.blocking.Meter
 import dev.tallylock.blocking.Scan
 import dev.tallylock.blocking.Value
+import kotlinx.coroutines.future.await
 import kotlinx.coroutines.runBlocking
+import java.nio.file.Path
 import kotlin.time.Duration
 import kotlin.time.toJavaDuration
 import kotlin.time.toKotlinDuration
@@ -20,6 +26,9 @@ class BlockingFace(val client: Client) :
     AutoCloseable by client {
     override val memory: FaceMemory?
         get() = client.memory?.let(::BlockingMemory)
+
+    override val stolen: Long
+        get() = client.stolen
 
     override fun counter(
         key: String,
@@ -40,10 +49,31 @@ class BlockingFace(val client: Client) :
 
     override fun value(key: String): FaceValue = BlockingValue(client.value(key))
 
+    override fun guarded(key: String): FaceGuarded = BlockingGuarded(client.guarded(key))
+
     override fun lock(
         key: String,
         ttl: Duration,
-    ): FaceLock = BlockingLock(client.lock(key, ttl.toJavaDuration()))
+        renewal: Renewal,
+        maxHold: Duration?,
+    ): FaceLock = BlockingLock(client.lock(key, ttl.toJavaDuration(), renewal, maxHold?.toJavaDuration()))
+
+    override suspend fun meter(
+        ttl: Duration,
+        interval: Duration,
+        maxCounters: Long?,
+        remember: Duration?,
+        journal: Path?,
+    ): FaceMeter =
+        BlockingMeter(
+            client.meter(
+                ttl.toJavaDuration(),
+                interval = interval.toJavaDuration(),
+                maxCounters = maxCounters,
+                remember = remember?.toJavaDuration(),
+                journal = journal,
+            ),
+        )
 
     override suspend fun addMany(entries: List<Entry>) = client.addMany(entries)
 
@@ -55,6 +85,30 @@ class BlockingFace(val client: Client) :
     ) = client.expiring(pattern, within.toJavaDuration()).totals()
 
     private fun Scan.totals() = map { Listed(it.key.decodeToString(), it.total) }
+}
+
+private class BlockingMeter(private val meter: Meter) : FaceMeter {
+    override val trouble get() = meter.trouble
+
+    override fun add(
+        key: String,
+        amount: Long,
+    ) = meter.add(key, amount)
+
+    override fun add(
+        key: ByteArray,
+        amount: Long,
+    ) = meter.add(key, amount)
+
+    override suspend fun flush() = meter.flush()
+
+    override fun takeRefused() = meter.takeRefused()
+
+    override suspend fun close() {
+        meter.close()
+    }
+
+    override suspend fun use(body: suspend (FaceMeter) -> Unit) = meter.use { runBlocking { body(this@BlockingMeter) } }
 }
 
 private class BlockingCounter(private val counter: Counter) : FaceCounter {
@@ -87,7 +141,10 @@ private class BlockingCounter(private val counter: Counter) : FaceCounter {
         amount: Long,
     ) = counter.commit(id, amount)
 
-    override suspend fun abort(id: String) = counter.abort(id)
+    override suspend fun abort(
+        id: String,
+        fence: Long?,
+    ) = if (fence == null) counter.abort(id) else counter.abort(id, fence)
 
     override suspend fun claims() = counter.claims().map { Listed(it.idText, it.amount) }
 }
@@ -114,9 +171,29 @@ private class BlockingValue(private val value: Value) : FaceValue {
     ) = value.update(ttl.toJavaDuration()) { runBlocking { change(it) } }
 }
 
+private class BlockingGuarded(private val guarded: Guarded) : FaceGuarded {
+    override suspend fun set(
+        value: ByteArray,
+        fence: Long,
+        ttl: Duration,
+    ) = guarded.set(value, fence, ttl.toJavaDuration())
+
+    override suspend fun delete(fence: Long) = guarded.delete(fence)
+}
+
 private class BlockingLock(private val lock: Lock) : FaceLock {
+    override suspend fun inspect() =
+        lock.inspect()?.run { FaceHolder(token, label, remaining?.toKotlinDuration(), fence) }
+
+    override suspend fun steal(
+        expectedToken: ByteArray,
+        reason: String,
+    ) = lock.steal(expectedToken, reason)
+
     override suspend fun acquire(wait: Duration?): FaceLease =
         BlockingLease(if (wait == null) lock.acquire() else lock.acquire(wait.toJavaDuration()))
+
+    override suspend fun adopt(token: String): FaceLease = BlockingLease(lock.adopt(token))
 
     override suspend fun withLock(
         wait: Duration?,
@@ -134,8 +211,13 @@ private class BlockingLease(private val lease: Lease) : FaceLease {
     override val fence get() = lease.fence
     override val remaining get() = lease.remaining.toKotlinDuration()
     override val isValid get() = lease.isValid
+    override val state get() = lease.state
+
+    override suspend fun awaitEnd(): LeaseState = lease.end.await()
 
     override fun ensure(margin: Duration) = lease.ensure(margin.toJavaDuration())
+
+    override suspend fun verify(margin: Duration) = lease.verify(margin.toJavaDuration())
 
     override suspend fun extend(ttl: Duration?) =
         if (ttl ==
@@ -147,6 +229,8 @@ private class BlockingLease(private val lease: Lease) : FaceLease {
         }
 
     override suspend fun release() = lease.release()
+
+    override suspend fun transfer(): String = lease.transfer()
 }
 
 private class BlockingMemory(private val memory: Memory) : FaceMemory {

@@ -5,8 +5,15 @@ import dev.tallylock.Added
 import dev.tallylock.Claim
 import dev.tallylock.Entry
 import dev.tallylock.Expiry
+import dev.tallylock.Flushed
+import dev.tallylock.LeaseState
+import dev.tallylock.Refused
+import dev.tallylock.Renewal
 import dev.tallylock.Tallylock
+import dev.tallylock.TallylockException
+import java.nio.file.Path
 import kotlin.time.Duration
+import kotlin.time.Duration.Companion.hours
 import kotlin.time.toJavaDuration
 
 /**
@@ -35,6 +42,9 @@ enum class Face {
 interface FaceClient : AutoCloseable {
     val memory: FaceMemory?
 
+    /** How many locks were stolen. */
+    val stolen: Long
+
     /** Without an expiry the face's default is used. */
     fun counter(
         key: String,
@@ -44,10 +54,23 @@ interface FaceClient : AutoCloseable {
 
     fun value(key: String): FaceValue
 
+    fun guarded(key: String): FaceGuarded
+
     fun lock(
         key: String,
         ttl: Duration,
+        renewal: Renewal = Renewal.Default,
+        maxHold: Duration? = null,
     ): FaceLock
+
+    /** A meter that flushes each hour, unless something else is said. */
+    suspend fun meter(
+        ttl: Duration,
+        interval: Duration = 1.hours,
+        maxCounters: Long? = null,
+        remember: Duration? = null,
+        journal: Path? = null,
+    ): FaceMeter
 
     suspend fun addMany(entries: List<Entry>): List<AddResult>
 
@@ -58,6 +81,28 @@ interface FaceClient : AutoCloseable {
         pattern: String,
         within: Duration,
     ): List<Listed>
+}
+
+interface FaceMeter {
+    val trouble: TallylockException?
+
+    fun add(
+        key: String,
+        amount: Long,
+    )
+
+    fun add(
+        key: ByteArray,
+        amount: Long,
+    )
+
+    suspend fun flush(): Flushed
+
+    fun takeRefused(): List<Refused>
+
+    suspend fun close()
+
+    suspend fun use(body: suspend (FaceMeter) -> Unit)
 }
 
 interface FaceCounter {
@@ -93,7 +138,11 @@ interface FaceCounter {
         amount: Long,
     )
 
-    suspend fun abort(id: String): Long
+    /** Without a fence the face's default is used. */
+    suspend fun abort(
+        id: String,
+        fence: Long? = null,
+    ): Long
 
     suspend fun claims(): List<Listed>
 }
@@ -126,9 +175,36 @@ interface FaceValue {
     ): ByteArray?
 }
 
+interface FaceGuarded {
+    suspend fun set(
+        value: ByteArray,
+        fence: Long,
+        ttl: Duration,
+    )
+
+    suspend fun delete(fence: Long): Boolean
+}
+
+/** Who holds a lock. */
+class FaceHolder(
+    val token: ByteArray,
+    val label: String?,
+    val remaining: Duration?,
+    val fence: Long?,
+)
+
 interface FaceLock {
+    suspend fun inspect(): FaceHolder?
+
+    suspend fun steal(
+        expectedToken: ByteArray,
+        reason: String,
+    ): Long?
+
     /** Without a wait the face's default is used. */
     suspend fun acquire(wait: Duration? = null): FaceLease
+
+    suspend fun adopt(token: String): FaceLease
 
     /** Without a wait the face's default is used. */
     suspend fun withLock(
@@ -141,13 +217,21 @@ interface FaceLease {
     val fence: Long
     val remaining: Duration
     val isValid: Boolean
+    val state: LeaseState
+
+    /** Waits until it is lost or let go of. */
+    suspend fun awaitEnd(): LeaseState
 
     fun ensure(margin: Duration)
+
+    suspend fun verify(margin: Duration)
 
     /** Without a TTL the face's default is used. */
     suspend fun extend(ttl: Duration? = null)
 
     suspend fun release()
+
+    suspend fun transfer(): String
 }
 
 interface FaceMemory {

@@ -20,9 +20,34 @@ class FaultProxy(server: TestServer) : AutoCloseable {
         run("lose-matching $text")
     }
 
+    /** Loses the reply to the n-th request from now, and cuts its connection. */
+    fun lose(n: Int) {
+        run("lose $n")
+    }
+
+    /** Cuts all connections. */
+    fun cut() {
+        run("cut")
+    }
+
+    /** Refuses new connections. */
+    fun refuse() {
+        run("refuse")
+    }
+
+    /** Accepts new connections again. */
+    fun accept() {
+        run("accept")
+    }
+
     /** Holds the reply to the next request that has this text in it. */
     fun holdMatching(text: String) {
         run("hold-matching $text")
+    }
+
+    /** Holds all replies. */
+    fun hold() {
+        run("hold")
     }
 
     /** Waits until so many replies are held. */

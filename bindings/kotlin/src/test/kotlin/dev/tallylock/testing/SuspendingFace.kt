@@ -4,13 +4,19 @@ import dev.tallylock.Client
 import dev.tallylock.Counter
 import dev.tallylock.Entry
 import dev.tallylock.Expiry
+import dev.tallylock.Guarded
 import dev.tallylock.Lease
+import dev.tallylock.LeaseState
 import dev.tallylock.Lock
 import dev.tallylock.Memory
+import dev.tallylock.Meter
+import dev.tallylock.Renewal
 import dev.tallylock.Scan
 import dev.tallylock.Value
+import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.toList
+import java.nio.file.Path
 import kotlin.time.Duration
 
 /** The suspending face. */
@@ -19,6 +25,9 @@ class SuspendingFace(val client: Client) :
     AutoCloseable by client {
     override val memory: FaceMemory?
         get() = client.memory?.let(::SuspendingMemory)
+
+    override val stolen: Long
+        get() = client.stolen
 
     override fun counter(
         key: String,
@@ -31,10 +40,31 @@ class SuspendingFace(val client: Client) :
 
     override fun value(key: String): FaceValue = SuspendingValue(client.value(key))
 
+    override fun guarded(key: String): FaceGuarded = SuspendingGuarded(client.guarded(key))
+
     override fun lock(
         key: String,
         ttl: Duration,
-    ): FaceLock = SuspendingLock(client.lock(key, ttl))
+        renewal: Renewal,
+        maxHold: Duration?,
+    ): FaceLock = SuspendingLock(client.lock(key, ttl, renewal, maxHold))
+
+    override suspend fun meter(
+        ttl: Duration,
+        interval: Duration,
+        maxCounters: Long?,
+        remember: Duration?,
+        journal: Path?,
+    ): FaceMeter =
+        SuspendingMeter(
+            client.meter(
+                ttl,
+                interval = interval,
+                maxCounters = maxCounters,
+                remember = remember,
+                journal = journal,
+            ),
+        )
 
     override suspend fun addMany(entries: List<Entry>) = client.addMany(entries)
 
@@ -46,6 +76,30 @@ class SuspendingFace(val client: Client) :
     ) = client.expiring(pattern, within).totals()
 
     private suspend fun Scan.totals() = map { Listed(it.key.decodeToString(), it.total) }.toList()
+}
+
+private class SuspendingMeter(private val meter: Meter) : FaceMeter {
+    override val trouble get() = meter.trouble
+
+    override fun add(
+        key: String,
+        amount: Long,
+    ) = meter.add(key, amount)
+
+    override fun add(
+        key: ByteArray,
+        amount: Long,
+    ) = meter.add(key, amount)
+
+    override suspend fun flush() = meter.flush()
+
+    override fun takeRefused() = meter.takeRefused()
+
+    override suspend fun close() {
+        meter.close()
+    }
+
+    override suspend fun use(body: suspend (FaceMeter) -> Unit) = meter.use { body(this@SuspendingMeter) }
 }
 
 private class SuspendingCounter(private val counter: Counter) : FaceCounter {
@@ -78,7 +132,10 @@ private class SuspendingCounter(private val counter: Counter) : FaceCounter {
         amount: Long,
     ) = counter.commit(id, amount)
 
-    override suspend fun abort(id: String) = counter.abort(id)
+    override suspend fun abort(
+        id: String,
+        fence: Long?,
+    ) = if (fence == null) counter.abort(id) else counter.abort(id, fence)
 
     override suspend fun claims() = counter.claims().map { Listed(it.idText, it.amount) }
 }
@@ -105,9 +162,28 @@ private class SuspendingValue(private val value: Value) : FaceValue {
     ) = value.update(ttl, change)
 }
 
+private class SuspendingGuarded(private val guarded: Guarded) : FaceGuarded {
+    override suspend fun set(
+        value: ByteArray,
+        fence: Long,
+        ttl: Duration,
+    ) = guarded.set(value, fence, ttl)
+
+    override suspend fun delete(fence: Long) = guarded.delete(fence)
+}
+
 private class SuspendingLock(private val lock: Lock) : FaceLock {
+    override suspend fun inspect() = lock.inspect()?.run { FaceHolder(token, label, remaining, fence) }
+
+    override suspend fun steal(
+        expectedToken: ByteArray,
+        reason: String,
+    ) = lock.steal(expectedToken, reason)
+
     override suspend fun acquire(wait: Duration?): FaceLease =
         SuspendingLease(if (wait == null) lock.acquire() else lock.acquire(wait))
+
+    override suspend fun adopt(token: String): FaceLease = SuspendingLease(lock.adopt(token))
 
     override suspend fun withLock(
         wait: Duration?,
@@ -125,12 +201,19 @@ private class SuspendingLease(private val lease: Lease) : FaceLease {
     override val fence get() = lease.fence
     override val remaining get() = lease.remaining
     override val isValid get() = lease.isValid
+    override val state get() = lease.state.value
+
+    override suspend fun awaitEnd() = lease.state.first { it != LeaseState.Held }
 
     override fun ensure(margin: Duration) = lease.ensure(margin)
+
+    override suspend fun verify(margin: Duration) = lease.verify(margin)
 
     override suspend fun extend(ttl: Duration?) = if (ttl == null) lease.extend() else lease.extend(ttl)
 
     override suspend fun release() = lease.release()
+
+    override suspend fun transfer() = lease.transfer()
 }
 
 private class SuspendingMemory(private val memory: Memory) : FaceMemory {

@@ -17,7 +17,10 @@ enum class ServerKind(internal val program: String) {
 }
 
 /** A server on a free port of loopback. It keeps nothing on disk and ends with the test run. */
-class TestServer private constructor(val port: Int) {
+class TestServer private constructor(
+    val port: Int,
+    private val process: Process,
+) {
     val url: String = "redis://127.0.0.1:$port"
 
     /** Another program's connection, to see and to do what tallylock does not. */
@@ -29,6 +32,20 @@ class TestServer private constructor(val port: Int) {
         value: String,
     ) {
         bystander.set(key, value, SetParams().ex(TEN_MINUTES))
+    }
+
+    /** Keeps it from doing anything while [action] runs, as if the machine hung. */
+    inline fun <T> whileStopped(action: () -> T): T {
+        signal("STOP")
+        try {
+            return action()
+        } finally {
+            signal("CONT")
+        }
+    }
+
+    fun signal(name: String) {
+        check(ProcessBuilder("kill", "-$name", "${process.pid()}").start().waitFor() == 0) { "no $name for the server" }
     }
 
     companion object {
@@ -70,7 +87,7 @@ class TestServer private constructor(val port: Int) {
             Runtime.getRuntime().addShutdownHook(stop)
             val started = TimeSource.Monotonic.markNow()
             while (process.isAlive) {
-                if (answers(port)) return TestServer(port)
+                if (answers(port)) return TestServer(port, process)
                 check(started.elapsedNow() < START_DEADLINE) { "${kind.program} does not answer" }
                 Thread.onSpinWait()
             }

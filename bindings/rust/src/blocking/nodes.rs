@@ -1,0 +1,132 @@
+//! Several independent servers, asked for threads in the background: a thread that asked one after the other would let one
+//! that hangs eat up the time of all.
+
+use std::future::pending;
+use std::sync::{Arc, mpsc};
+
+use tallylock_core::drive::{drive, nothing_to_tell};
+use tallylock_core::error::Error;
+use tallylock_core::lock::{Acquire, Grant};
+use tallylock_core::step::{Next, Operation, Step};
+use tallylock_core::time::Wait;
+
+use super::background::{runtime, wait, wait_for};
+use crate::backend::Backend;
+use crate::held::Held;
+use crate::per_process::PerProcess;
+use crate::redlock::{await_quorum, over};
+use crate::site::Site;
+use crate::{Client, RedlockOptions};
+
+/// The servers, and the client that asks them in the background, in each process one of its own.
+pub(super) struct Nodes {
+    sites: Vec<Site>,
+    backend: Arc<Backend>,
+    client: PerProcess<Client>,
+}
+
+impl Nodes {
+    /// Connects to more than half of the servers.
+    pub(super) fn connect(options: RedlockOptions) -> Result<Self, Error> {
+        let (sites, backend) = options.open();
+        let nodes = Self {
+            sites,
+            backend,
+            client: PerProcess::new(),
+        };
+        let client = nodes.client()?.clone();
+        wait_for(async move { await_quorum(&client).await })??;
+        Ok(nodes)
+    }
+
+    pub(super) fn backend(&self) -> &Arc<Backend> {
+        &self.backend
+    }
+
+    pub(super) fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Drives an operation to its end.
+    pub(super) fn run<O>(&self, operation: O, step: Step<O::Output>) -> Result<O::Output, Error>
+    where
+        O: Operation<Output: Send + 'static> + Send + 'static,
+    {
+        let until = match step.next {
+            Next::WaitUntil(until) => until,
+            Next::Done(output) => return Ok(output),
+        };
+        let client = self.client()?.clone();
+        wait_for(async move {
+            let way = client.way(until);
+            client.run(operation, step, &way).await
+        })
+    }
+
+    /// Drives an acquire until its caller can have an answer; what it has to undo then goes on.
+    pub(super) fn acquire(
+        &self,
+        acquire: Acquire,
+        step: Step<Result<Grant, Error>>,
+        wait_for_lock: Wait,
+    ) -> Result<Grant, Error> {
+        let client = self.client()?.clone();
+        let patience = self.backend.settings().patience(wait_for_lock);
+        let (answer, answered) = mpsc::channel();
+        runtime()?.spawn(async move {
+            let way = client.way(client.backend().now().plus(patience));
+            let observe = |acquire: &Acquire| {
+                client.backend().observe(acquire);
+                if let Some(refusal) = acquire.refusal() {
+                    // The first that is sent counts; whoever has it hears no more.
+                    drop(answer.send(Err(refusal.clone())));
+                }
+            };
+            let result = drive(
+                acquire,
+                step,
+                &way,
+                &way,
+                pending(),
+                nothing_to_tell,
+                observe,
+            )
+            .await;
+            client.clear_if_closed();
+            drop(answer.send(result));
+        });
+        wait(&answered)?
+    }
+
+    /// Has a lease looked at when that is due.
+    pub(super) fn keep(&self, held: &Arc<Held>) -> Result<(), Error> {
+        self.client()?.keep(held);
+        Ok(())
+    }
+
+    /// Has a lease renewed no more.
+    pub(super) fn keep_no_longer(&self, held: &Held) {
+        if let Some(client) = self.client.present() {
+            client.keep_no_longer(held);
+        }
+    }
+
+    /// Has the keys of a lost lease removed, if they are there yet.
+    pub(super) fn give_back(&self, held: &Arc<Held>) {
+        if let Some(client) = self.client.present() {
+            client.give_back(held);
+        }
+    }
+
+    pub(super) fn close(&self) {
+        if let Some(client) = self.client.present() {
+            client.close();
+        }
+    }
+
+    /// The client of this process.
+    fn client(&self) -> Result<&Client, Error> {
+        self.client
+            .get(|| Ok(over(&self.sites, &self.backend, runtime()?.clone())))
+    }
+}
