@@ -15,6 +15,10 @@ if [[ ! -e examples/node/node_modules/tallylock ]] || ! fresh example-node "${no
     remember example-node "${node[@]}"
 fi
 
+# The proxy that loses replies; one that the tests have built will do.
+profile=$([[ ! -x target/release/tallylock-fault-proxy && -x target/debug/tallylock-fault-proxy ]] || echo --release)
+cargo build --quiet $profile -p tallylock-testkit --bin tallylock-fault-proxy
+
 kotlin=(Cargo.toml Cargo.lock core bindings/rust bindings/ffi bindings/kotlin examples/kotlin)
 if [[ ! -d examples/kotlin/target/dependency ]] || ! fresh example-kotlin "${kotlin[@]}"; then
     say "compiling examples/kotlin (Maven fetches its plugins the first time)"

@@ -4,8 +4,8 @@ import { parse } from "csv-parse/sync";
 /**
  * One row of the data, parsed: a flight to bill, or the reason why it is refused.
  *
- * @typedef {{ line: number, day: number, session: string, airSeconds: number }} Flight
- * @typedef {{ line: number, day: number, flight: string, reason: string }} Refusal
+ * @typedef {{ line: number, day: string, session: string, airSeconds: number }} Flight
+ * @typedef {{ line: number, day: string, flight: string, reason: string }} Refusal
  */
 
 /**
@@ -22,7 +22,7 @@ export function readRows(data) {
 
 /** @returns {Flight | Refusal} */
 function parseRow(record, line) {
-  const day = Number(record.day);
+  const day = `${record.month}-${record.day}`;
   const session = record.tailnum;
   const refuse = (reason) => ({ line, day, flight: `${record.carrier} ${record.flight}`, reason });
   if (!/^\d+$/.test(record.air_time)) {
@@ -32,4 +32,9 @@ function parseRow(record, line) {
     return refuse("no tail number");
   }
   return { line, day, session, airSeconds: Number(record.air_time) * 60 };
+}
+
+/** Whether a row is a flight to bill. */
+export function isFlight(row) {
+  return "session" in row;
 }

@@ -1,84 +1,83 @@
-import { appendFile } from "node:fs/promises";
+import { appendFile, writeFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
+import { askAgain } from "./ask_again.mjs";
+import { isFlight } from "./flights.mjs";
 
 const SESSION_TTL_MS = 15 * 60 * 1000;
-
+const GUEST_TTL_MS = 30 * 1000;
 /**
  * Counts the usage of sessions: adds each flight's seconds to its aircraft's counter, all flights of a day at once.
  *
- * An aircraft that does not fly again has its session ended, and what was still pending is left in a file.
+ * It may be killed at any moment and started again from the start: a flight's key makes its seconds count once.
  */
 export class SessionFunction {
-  secondsAdded = 0;
-  sessionsEnded = 0;
+  secondsServed = 0;
+  /** Adds that found their flight counted: its reply was lost, or this program was killed after it. */
+  repeats = 0;
   rowsRefused = 0;
   #client;
-  #finished;
   #refused;
+  /** Those that fly but once: nobody ends their sessions, and their counters live for seconds. */
+  #guests = new Set();
 
   /**
    * @param {import("tallylock").Client} client
-   * @param {{ finished: string, refused: string }} files to append ended sessions and refused rows to
+   * @param {string} refused the file to list refused rows in
    */
-  constructor(client, { finished, refused }) {
+  constructor(client, refused) {
     this.#client = client;
-    this.#finished = finished;
     this.#refused = refused;
   }
 
   /**
-   * Serves the rows that `ours` picks, one day of the data after the other, a day lasting `dayMs`.
+   * Serves the rows that `ours` picks, one day of the data after the other; days that have passed already, at once.
    *
    * @param {(import("./flights.mjs").Flight | import("./flights.mjs").Refusal)[]} rows
-   * @param {{ ours: (row: { line: number }) => boolean, dayMs: number }} options
+   * @param {{ ours: (row: { line: number }) => boolean, dayMs: number, beganMs: number }} options how long a day lasts,
+   *   and when the first one began, by the system's clock
    */
-  async serve(rows, { ours, dayMs }) {
-    await appendFile(this.#refused, "line,flight,reason\n");
-    const begin = performance.now();
-    const days = byDay(rows);
-    const lastFlights = new Map(rows.filter(isFlight).map((flight) => [flight.session, flight]));
-    for (const [index, today] of days.entries()) {
-      await delay(Math.max(0, begin + index * dayMs - performance.now()));
+  async serve(rows, { ours, dayMs, beganMs }) {
+    await writeFile(this.#refused, "line,flight,reason\n");
+    this.#guests = flyingOnce(rows.filter(isFlight));
+    for (const [index, today] of byDay(rows).entries()) {
+      await delay(Math.max(0, beganMs + index * dayMs - Date.now()));
       const work = today.filter(ours);
       for (const refusal of work.filter((row) => !isFlight(row))) {
         await this.#refuse(refusal);
       }
-      const flights = work.filter(isFlight);
-      await Promise.all(flights.map((flight) => this.#add(flight)));
-      // When the month ends, those that still fly stay open: the billing jobs drain them.
-      if (index < days.length - 1) {
-        const landed = flights.filter((flight) => lastFlights.get(flight.session) === flight);
-        await Promise.all(landed.map(({ session }) => this.#end(session)));
-      }
+      await Promise.all(work.filter(isFlight).map((flight) => this.#add(flight, beganMs)));
     }
   }
 
-  async #add({ session, airSeconds }) {
-    await this.#pending(session).add(airSeconds);
-    this.secondsAdded += airSeconds;
+  async #add({ line, session, airSeconds }, beganMs) {
+    const pending = this.#pending(session);
+    // The server remembers it for a day, and there may be other runs on that.
+    const idempotencyKey = `run-${beganMs}-line-${line}`;
+    const { applied } = await askAgain(() => pending.add(airSeconds, { idempotencyKey }));
+    this.secondsServed += airSeconds;
+    this.repeats += applied ? 0 : 1;
   }
 
-  // What finish returns is gone from the server: it is on disk before anything else is done.
-  async #end(session) {
-    const left = (await this.#pending(session).finish()) ?? 0n;
-    if (left > 0n) {
-      await appendFile(this.#finished, `${session},${left}\n`);
-    }
-    this.sessionsEnded += 1;
+  #pending(session) {
+    return this.#guests.has(session)
+      ? this.#client.counter(`guest:${session}:billableSecondsPending`, { ttlMs: GUEST_TTL_MS })
+      : this.#client.counter(`session:${session}:billableSecondsPending`, { ttlMs: SESSION_TTL_MS });
   }
 
   async #refuse({ line, flight, reason }) {
     await appendFile(this.#refused, `${line},${flight},${reason}\n`);
     this.rowsRefused += 1;
   }
-
-  #pending(session) {
-    return this.#client.counter(`session:${session}:billableSecondsPending`, { ttlMs: SESSION_TTL_MS });
-  }
 }
 
-function isFlight(row) {
-  return "session" in row;
+/** The sessions with one flight. */
+function flyingOnce(flights) {
+  const seen = new Set();
+  const again = new Set();
+  for (const { session } of flights) {
+    (seen.has(session) ? again : seen).add(session);
+  }
+  return new Set([...seen].filter((session) => !again.has(session)));
 }
 
 /** The rows in lists, one for each day, in the order of the days. */

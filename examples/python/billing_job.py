@@ -1,110 +1,114 @@
-"""A billing job: drains the sessions' counters under a lock and invoices what they held, batch by batch.
+"""A billing job: claims what the sessions' counters hold under a lock, invoices it, and commits, batch by batch.
 
-Any number of these may run at once: the lock lets one of them write at a time, and the ledger refuses a holder that was
-overtaken without noticing. SIGTERM asks for one last pass over all sessions; then the job ends.
+It may be killed at any instruction: what it left unfinished is in the ledger, and the next holder of the lock goes on
+there. Any number may run at once: the lock lets one of them bill at a time, and a holder that was overtaken without
+noticing is refused by the counters and by the ledger.
 """
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
 
-import redis
 import tallylock
-from ledger import Batch, FencedOff, Ledger
-from sessions import counter_keys, plain_client, session_of
+from fencing import FencedOff
+from ledger import Grant, Ledger, Run
+from sessions import counter_key, sessions_to_bill
 
 SESSION_TTL = timedelta(minutes=15)
 LOCK = "billing:invoices"
-LOCK_TTL = timedelta(seconds=10)
-# Others hold the lock for one batch at a time, which takes milliseconds.
+# A holder that is killed keeps the others waiting for so long. A batch takes a small part of it.
+LOCK_TTL = timedelta(seconds=1)
 PATIENCE = timedelta(seconds=30)
-# What must be left of the lease when the ledger is written to.
-MARGIN = timedelta(seconds=2)
 
 
 class BillingJob:
     """One job, with its own connection to the server and its own to the ledger."""
 
-    def __init__(self, name: str, client: tallylock.Client, server: redis.Redis, ledger: Ledger) -> None:
+    def __init__(self, name: str, client: tallylock.Client, ledger: Ledger, *, while_adding: bool) -> None:
         self.name = name
         self.batches = 0
         self.seconds = 0
-        self.last_pass_asked = False
         self._client = client
-        self._server = server
         self._ledger = ledger
         self._lock = client.lock(LOCK, ttl=LOCK_TTL)
+        self._while_adding = while_adding
 
-    def ask_for_last_pass(self, _signal: int, _frame: FrameType | None) -> None:
-        """Handle SIGTERM and SIGINT: between drain and invoice is no place to stop."""
-        self.last_pass_asked = True
+    def bill_all(self, batch_size: int, pause: timedelta) -> bool:
+        """Make one pass over all sessions that have something to bill; return whether there were any.
 
-    def run(self, batch_size: int, pause: timedelta) -> None:
-        """Bill all sessions again and again, until the pass that began after the last was asked for."""
-        last = False
-        while not last:
-            last = self.last_pass_asked
-            # With no session there is still a batch: sessions that were ended wait in a file.
-            for keys in slices(list(counter_keys(self._server)), batch_size) or [[]]:
-                self.bill(keys)
-                time.sleep(pause.total_seconds())  # another job's turn
+        What came while an unfinished claim was there is billed in the next pass.
+        """
+        found = sessions_to_bill(self._client)
+        # With no session there is still a batch: sessions that were ended wait in a file, runs in the ledger.
+        for sessions in slices(found, batch_size) or [[]]:
+            while not self.bill_unless_overtaken(sessions):
+                pass
+            time.sleep(pause.total_seconds())  # another job's turn
+        return bool(found)
 
-    def bill(self, keys: Sequence[str]) -> None:
-        """Drain these counters and invoice what they held; if that fails, put it back."""
+    def bill_unless_overtaken(self, sessions: Sequence[str]) -> bool:
+        """Bill these sessions; return whether this job held the lock to the end. If not, nothing is lost by it."""
+        try:
+            self.bill(sessions)
+        except tallylock.LostError:
+            self._ledger.note_overtaken(self.name, "lease")
+        except tallylock.FencedOffError:
+            self._ledger.note_overtaken(self.name, "counter")
+        except FencedOff:
+            self._ledger.note_overtaken(self.name, "ledger")
+        else:
+            return True
+        return False
+
+    def bill(self, sessions: Sequence[str]) -> None:
+        """Invoice what these sessions' counters hold, and what a holder before has left unfinished."""
         with self._lock.acquire(wait=PATIENCE) as lease:
-            drained: dict[str, int] = {}
             healed_before = self._client.healed
-            try:
-                for key in keys:
-                    if seconds := self._counter(key).drain():
-                        drained[key] = seconds
-                lease.ensure(MARGIN)
-                batch = Batch(
-                    job=self.name,
-                    fence=lease.fence,
-                    while_adding=not self.last_pass_asked,
-                    healed=self._client.healed - healed_before,
-                    drained={session_of(key): seconds for key, seconds in drained.items()},
-                )
-                self.seconds += self._ledger.write(batch)
-            except Exception:
-                # Not reached if the process is killed just here: then what it has drained is lost.
-                self._put_back(drained)
-                raise
+            runs = self._ledger.begin(Grant(self.name, lease.fence, self._while_adding), sessions)
+            claimed = {run: self._claim(run, lease.fence) for run in runs if run.invoiced is None}
+            # The claims took their time. Should more be needed, the ledger refuses: it has seen the next fence.
+            lease.extend()
+            self.seconds += self._ledger.invoice(
+                lease.fence,
+                {run: seconds for run, seconds in claimed.items() if seconds},
+                self._client.healed - healed_before,
+            )
+            billed = {run: run.invoiced or claimed[run] for run in runs}
+            for run, seconds in billed.items():
+                if seconds:
+                    self._counter(run).commit(run.claim, seconds)
+            self._ledger.end(
+                lease.fence,
+                committed=[run for run, seconds in billed.items() if seconds],
+                empty=[run for run, seconds in billed.items() if not seconds],
+            )
             self.batches += 1
 
-    def _counter(self, key: str) -> tallylock.Counter:
-        return self._client.counter(key, ttl=SESSION_TTL)
+    def _claim(self, run: Run, fence: int) -> int:
+        claim = self._counter(run).claim(run.claim, fence=fence)
+        return 0 if claim is None else claim.amount
 
-    def _put_back(self, drained: dict[str, int]) -> None:
-        total = sum(drained.values())
-        print(f"{self.name}: putting {total} seconds back into {len(drained)} counters", file=sys.stderr)
-        for key, seconds in drained.items():
-            try:
-                self._counter(key).add(seconds)
-            except tallylock.TallylockError as error:
-                # The others can still be put back; this one is for people to look at.
-                print(f"{self.name}: putting {seconds} seconds back into {key} failed: {error}", file=sys.stderr)
+    def _counter(self, run: Run) -> tallylock.Counter:
+        return self._client.counter(counter_key(run.session), ttl=SESSION_TTL)
 
 
-def slices(keys: Sequence[str], size: int) -> list[Sequence[str]]:
-    """Return `keys` in slices of at most `size`."""
-    return [keys[start : start + size] for start in range(0, len(keys), size)]
+def slices(sessions: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Return `sessions` in slices of at most `size`."""
+    return [sessions[start : start + size] for start in range(0, len(sessions), size)]
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Bill the sessions' pending seconds until SIGTERM.")
+    parser = argparse.ArgumentParser(description="Bill the sessions' pending seconds, until it is killed.")
     parser.add_argument("name", help="what to call this job in the ledger")
     parser.add_argument("--url", required=True, help="the Redis or Valkey server")
     parser.add_argument("--ledger", type=Path, required=True, help="the SQLite database of the invoices")
     parser.add_argument("--finished", type=Path, required=True, help="the file to which ended sessions are appended")
-    parser.add_argument("--batch-size", type=int, default=100, help="counters drained under one lease (default 100)")
+    parser.add_argument("--batch-size", type=int, default=100, help="sessions billed under one lease (default 100)")
     parser.add_argument("--pause-ms", type=int, default=20, help="time between two batches (default 20)")
+    parser.add_argument("--to-end", action="store_true", help="end when there is nothing more to bill")
     return parser.parse_args()
 
 
@@ -112,17 +116,16 @@ def main() -> None:
     arguments = parse_arguments()
     with (
         tallylock.connect(arguments.url, owner=arguments.name) as client,
-        plain_client(arguments.url) as server,
-        Ledger(arguments.ledger, arguments.finished) as ledger,
+        Ledger.open(arguments.ledger, arguments.finished) as ledger,
     ):
-        job = BillingJob(arguments.name, client, server, ledger)
-        signal.signal(signal.SIGTERM, job.ask_for_last_pass)
-        signal.signal(signal.SIGINT, job.ask_for_last_pass)
+        job = BillingJob(arguments.name, client, ledger, while_adding=not arguments.to_end)
+        pause = timedelta(milliseconds=arguments.pause_ms)
         try:
-            job.run(arguments.batch_size, timedelta(milliseconds=arguments.pause_ms))
-        except (tallylock.TallylockError, FencedOff) as error:
+            while job.bill_all(arguments.batch_size, pause) or not arguments.to_end:
+                pass
+        except tallylock.TallylockError as error:
             sys.exit(f"{job.name}: {error}")
-        print(f"{job.name}: invoiced {job.seconds:,} seconds in {job.batches} batches")
+        print(f"{job.name}: invoiced {job.seconds:,} seconds in {job.batches} batches at the end")
 
 
 if __name__ == "__main__":

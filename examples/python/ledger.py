@@ -1,90 +1,172 @@
-"""The invoices, in SQLite: each batch is one transaction, and a batch from an older grant than the last is refused."""
+"""The invoices, in SQLite: a claim's id is in here before there is a claim, its invoice before the claim is committed.
 
-import csv
+Each step is one transaction, and is refused to a holder of the lock who was overtaken.
+"""
+
 import sqlite3
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
-SCHEMA = """
-BEGIN IMMEDIATE;
--- One row for each time a job held the lock, in the order of writing.
-CREATE TABLE IF NOT EXISTS grants (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    fence INTEGER NOT NULL UNIQUE,
-    job TEXT NOT NULL,
-    while_adding INTEGER NOT NULL,
-    healed INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS invoices (
-    session TEXT NOT NULL,
-    seconds INTEGER NOT NULL CHECK (seconds > 0),
-    origin TEXT NOT NULL CHECK (origin IN ('drained', 'finished')),
-    fence INTEGER NOT NULL REFERENCES grants (fence)
-);
--- How many bytes of a file of ended sessions are invoiced already.
-CREATE TABLE IF NOT EXISTS consumed (
-    file TEXT PRIMARY KEY,
-    bytes INTEGER NOT NULL
-);
-COMMIT;
-"""
+from fencing import Fence
+from finished import FinishedSessions
 
-
-class FencedOff(Exception):
-    """A later holder of the lock has already written here: this batch comes too late."""
+SCHEMA = (
+    # One row for each time a job held the lock, in the order of writing.
+    """
+    CREATE TABLE IF NOT EXISTS grants (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        fence INTEGER NOT NULL UNIQUE,
+        job TEXT NOT NULL,
+        while_adding INTEGER NOT NULL,
+        resumed INTEGER NOT NULL,
+        healed INTEGER NOT NULL DEFAULT 0
+    )
+    """,
+    # The claim that a session's next invoice is for. Who finds it unfinished can't know how far another came with it.
+    """
+    CREATE TABLE IF NOT EXISTS runs (
+        session TEXT PRIMARY KEY,
+        claim TEXT NOT NULL UNIQUE,
+        unfinished INTEGER NOT NULL
+    )
+    """,
+    # A session that was ended has no claim. One that was swept has the sweeper's, and no grant of the jobs' lock.
+    """
+    CREATE TABLE IF NOT EXISTS invoices (
+        claim TEXT UNIQUE,
+        session TEXT NOT NULL,
+        seconds INTEGER NOT NULL CHECK (seconds > 0),
+        origin TEXT NOT NULL CHECK (origin IN ('claimed', 'finished', 'swept')),
+        fence INTEGER REFERENCES grants (fence)
+    )
+    """,
+    # Holders who were too late, and who told them so.
+    "CREATE TABLE IF NOT EXISTS overtaken (job TEXT NOT NULL, told_by TEXT NOT NULL)",
+)
 
 
 @dataclass(frozen=True)
-class Batch:
-    """What one job drained while it held the lock once, and how many counters it found without a TTL."""
+class Grant:
+    """What one job does while it holds the lock once."""
 
     job: str
     fence: int
     while_adding: bool
-    healed: int
-    drained: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The way of one session to its next invoice; `invoiced` are the seconds on it if it is written."""
+
+    session: str
+    claim: str
+    invoiced: int | None
 
 
 class Ledger:
-    """The invoices of one demo, shared by all billing jobs."""
+    """The invoices of one demo, shared by all billing jobs.
 
-    def __init__(self, database: Path, finished: Path) -> None:
-        """Open the invoices in `database`; sessions that were ended are found in the file `finished`."""
-        self._finished = finished
-        self._connection = sqlite3.connect(database, timeout=10, isolation_level=None)
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        self._connection.executescript(SCHEMA)
+    Each method does all that it says or nothing: FencedOff, sqlite3.Error or ValueError (a line that is no ended
+    session) mean that the ledger is as before.
+    """
 
-    def __enter__(self) -> "Ledger":
-        return self
+    def __init__(self, connection: sqlite3.Connection, finished: Path) -> None:
+        """Write the invoices over `connection`; sessions that were ended are found in the file `finished`."""
+        self._connection = connection
+        self._fence = Fence(connection, "invoices")
+        self._finished = FinishedSessions(connection, finished)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._connection.close()
+    @classmethod
+    @contextmanager
+    def open(cls, database: Path, finished: Path) -> Iterator["Ledger"]:
+        """Open the ledger in the file `database`, and make its tables if need be."""
+        # No isolation level: transactions begin and end below, and nowhere else.
+        connection = sqlite3.connect(database, timeout=10, isolation_level=None)
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            ledger = cls(connection, finished)
+            ledger.make_tables()
+            yield ledger
+        finally:
+            connection.close()
 
-    def write(self, batch: Batch) -> int:
-        """Invoice a batch, and the sessions ended since the last one; return the seconds invoiced.
+    def make_tables(self) -> None:
+        """Make the tables that are not there."""
+        with self._transaction():
+            for table in (*SCHEMA, FinishedSessions.SCHEMA):
+                self._connection.execute(table)
+            self._fence.make()
 
-        All of it is written or nothing: FencedOff, sqlite3.Error or ValueError (a line that is no ended session) mean
-        that the ledger is as before.
+    def begin(self, grant: Grant, sessions: Iterable[str]) -> list[Run]:
+        """Note the grant, and a claim's id for each session; return these runs and all that others left unfinished."""
+        with self._transaction():
+            self._fence.pass_through(grant.fence)
+            (left,) = self._connection.execute("SELECT count(*) FROM runs WHERE unfinished").fetchone()
+            self._connection.execute(
+                "INSERT INTO grants (fence, job, while_adding, resumed) VALUES (?, ?, ?, ?)",
+                (grant.fence, grant.job, grant.while_adding, left),
+            )
+            self._connection.executemany(
+                """
+                INSERT INTO runs (session, claim, unfinished) VALUES (?, ?, true)
+                ON CONFLICT (session) DO UPDATE SET unfinished = true
+                """,
+                [(session, str(uuid.uuid4())) for session in sessions],
+            )
+            runs = self._connection.execute(
+                """
+                SELECT runs.session, claim, seconds FROM runs LEFT JOIN invoices USING (claim)
+                WHERE unfinished ORDER BY runs.session
+                """
+            ).fetchall()
+        return [Run(*run) for run in runs]
+
+    def invoice(self, fence: int, claimed: Mapping[Run, int], healed: int) -> int:
+        """Invoice what was claimed and the sessions ended since the last time; return the seconds invoiced.
+
+        `healed` counters were found without a TTL.
         """
         with self._transaction():
-            self._refuse_if_late(batch.fence)
-            self._connection.execute(
-                "INSERT INTO grants (fence, job, while_adding, healed) VALUES (?, ?, ?, ?)",
-                (batch.fence, batch.job, batch.while_adding, batch.healed),
+            self._fence.pass_through(fence)
+            ended = self._finished.consume()
+            self._connection.executemany(
+                "INSERT INTO invoices (claim, session, seconds, origin, fence) VALUES (?, ?, ?, 'claimed', ?)",
+                [(run.claim, run.session, seconds, fence) for run, seconds in claimed.items()],
             )
-            ended = self._consume_finished()
-            self._invoice(batch.drained.items(), "drained", batch.fence)
-            self._invoice(ended, "finished", batch.fence)
-        return sum(batch.drained.values()) + sum(seconds for _, seconds in ended)
+            self._connection.executemany(
+                "INSERT INTO invoices (session, seconds, origin, fence) VALUES (?, ?, 'finished', ?)",
+                [(session, seconds, fence) for session, seconds in ended],
+            )
+            self._connection.execute("UPDATE grants SET healed = ? WHERE fence = ?", (healed, fence))
+        return sum(claimed.values()) + sum(seconds for _, seconds in ended)
+
+    def end(self, fence: int, committed: Iterable[Run], empty: Iterable[Run]) -> None:
+        """End the runs whose claims are committed; those that found nothing keep their claim's id for the next time."""
+        with self._transaction():
+            self._fence.pass_through(fence)
+            self._connection.executemany("DELETE FROM runs WHERE claim = ?", [(run.claim,) for run in committed])
+            self._connection.executemany(
+                "UPDATE runs SET unfinished = false WHERE claim = ?", [(run.claim,) for run in empty]
+            )
+
+    def invoice_swept(self, claim: str, session: str, seconds: int) -> None:
+        """Invoice what a sweeper has claimed, unless that is done."""
+        with self._transaction():
+            self._connection.execute(
+                """
+                INSERT INTO invoices (claim, session, seconds, origin) VALUES (?, ?, ?, 'swept')
+                ON CONFLICT (claim) DO NOTHING
+                """,
+                (claim, session, seconds),
+            )
+
+    def note_overtaken(self, job: str, told_by: str) -> None:
+        """Note that a job went on after it had lost the lock, and who stopped it."""
+        with self._transaction():
+            self._connection.execute("INSERT INTO overtaken (job, told_by) VALUES (?, ?)", (job, told_by))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -97,33 +179,3 @@ class Ledger:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-
-    def _refuse_if_late(self, fence: int) -> None:
-        (newest,) = self._connection.execute("SELECT coalesce(max(fence), 0) FROM grants").fetchone()
-        if fence <= newest:
-            raise FencedOff(f"fence {fence} is not above {newest}, the last that wrote to the ledger")
-
-    def _consume_finished(self) -> list[tuple[str, int]]:
-        """Return the ended sessions that no invoice has yet, and note them as consumed in the same transaction.
-
-        The file only grows. A line without its newline is still being written, and is left for the next batch.
-        """
-        if not self._finished.exists():
-            return []
-        row = self._connection.execute("SELECT bytes FROM consumed WHERE file = ?", (self._finished.name,)).fetchone()
-        start = row[0] if row else 0
-        with self._finished.open("rb") as file:
-            file.seek(start)
-            fresh = file.read()
-        complete = fresh[: fresh.rfind(b"\n") + 1]
-        self._connection.execute(
-            "INSERT INTO consumed (file, bytes) VALUES (?, ?) ON CONFLICT (file) DO UPDATE SET bytes = excluded.bytes",
-            (self._finished.name, start + len(complete)),
-        )
-        return [(session, int(seconds)) for session, seconds in csv.reader(complete.decode().splitlines())]
-
-    def _invoice(self, amounts: Iterable[tuple[str, int]], origin: str, fence: int) -> None:
-        self._connection.executemany(
-            "INSERT INTO invoices (session, seconds, origin, fence) VALUES (?, ?, ?, ?)",
-            [(session, seconds, origin, fence) for session, seconds in amounts],
-        )

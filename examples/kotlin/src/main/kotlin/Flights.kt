@@ -9,13 +9,13 @@ import kotlin.time.Duration.Companion.minutes
 /** One row of the data, parsed: a flight to bill, or the reason why it is refused. */
 sealed interface Row {
     val line: Int
-    val day: Int
+    val day: String
 }
 
 /** [session] is the aircraft's tail number, [airTime] its usage. */
 data class Flight(
     override val line: Int,
-    override val day: Int,
+    override val day: String,
     val session: String,
     val airTime: Duration,
 ) : Row
@@ -23,7 +23,7 @@ data class Flight(
 /** [flight] is the carrier with the flight's number. */
 data class Refusal(
     override val line: Int,
-    override val day: Int,
+    override val day: String,
     val flight: String,
     val reason: String,
 ) : Row
@@ -42,7 +42,7 @@ fun readRows(data: Path): List<Row> {
 private fun parse(record: CSVRecord): Row {
     // The header is line 1, and no field spans lines.
     val line = record.recordNumber.toInt() + 1
-    val day = record["day"].toInt()
+    val day = "${record["month"]}-${record["day"]}"
     val session = record["tailnum"]
     val airMinutes = record["air_time"].toIntOrNull()
     val refuse = { reason: String -> Refusal(line, day, "${record["carrier"]} ${record["flight"]}", reason) }

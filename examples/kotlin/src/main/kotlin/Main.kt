@@ -6,6 +6,7 @@ import org.apache.commons.cli.DefaultParser
 import org.apache.commons.cli.Option
 import org.apache.commons.cli.Options
 import org.apache.commons.cli.ParseException
+import java.time.Instant
 import kotlin.io.path.Path
 import kotlin.system.exitProcess
 import kotlin.time.Duration.Companion.milliseconds
@@ -19,23 +20,23 @@ fun main(arguments: Array<String>) {
             System.err.println(mistake.message)
             exitProcess(2)
         }
+    val given = { option: String -> options.getOptionValue(option) }
     runBlocking {
-        Tallylock.connect(options.getOptionValue("url")).use { client ->
-            val service =
-                SessionService(
-                    client,
-                    finished = Path(options.getOptionValue("finished")),
-                    refused = Path(options.getOptionValue("refused")),
+        // A reply may be lost of the connecting, too.
+        asking { Tallylock.connect(given("url")) }.use { client ->
+            Tallylock.connect(given("finish-url")).use { finishing ->
+                val service = SessionService(client, finishing, Path(given("finished")), Path(given("refused")))
+                service.serve(
+                    readRows(Path(given("data"))),
+                    ours = { it.line % 2 == 0 },
+                    dayLength = given("day-ms").toInt().milliseconds,
+                    began = Instant.ofEpochMilli(given("began-ms").toLong()),
                 )
-            service.serve(
-                readRows(Path(options.getOptionValue("data"))),
-                ours = { it.line % 2 == 0 },
-                dayLength = options.getOptionValue("day-ms", "150").toInt().milliseconds,
-            )
-            println(
-                "Kotlin service: added %,d seconds, ended %,d sessions, refused %,d rows"
-                    .format(service.secondsAdded, service.sessionsEnded, service.rowsRefused),
-            )
+                println(
+                    "Kotlin service: added %,d seconds, ended %,d sessions, refused %,d rows; %,d adds were repeats"
+                        .format(service.secondsServed, service.sessionsEnded, service.rowsRefused, service.repeats),
+                )
+            }
         }
     }
 }
@@ -43,17 +44,12 @@ fun main(arguments: Array<String>) {
 private val commandLine =
     Options()
         .addOption(required("url", "the Redis or Valkey server"))
+        .addOption(required("finish-url", "the same server, on a way that loses no replies: there sessions are ended"))
         .addOption(required("data", "the flights, as CSV"))
         .addOption(required("finished", "the file to append ended sessions to"))
         .addOption(required("refused", "the file to list refused rows in"))
-        .addOption(
-            Option
-                .builder()
-                .longOpt("day-ms")
-                .hasArg()
-                .desc("how long a day lasts (default 150)")
-                .get(),
-        )
+        .addOption(required("day-ms", "how long a day lasts"))
+        .addOption(required("began-ms", "when the first day began, in milliseconds since 1970"))
 
 private fun required(
     name: String,
