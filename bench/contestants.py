@@ -17,6 +17,7 @@ class Work(Enum):
     ADD = "add 1 to a counter and set its TTL"
     LOCK = "acquire a free lock and release it"
     BATCH = "add 1 ten thousand times, to a hundred counters, in one round trip"
+    HAND_OVER = "release a lock that another client waits for, 5 ms away from the server, until that one has it"
 
 
 ADDS_OF_A_BATCH = 10_000
@@ -50,7 +51,8 @@ def _node(program: str, work: str) -> tuple[str, ...]:
 
 FLOOR = Contestant("floor: Rust over std::net", Work.ADD, (str(RELEASE / "floor"),))
 BATCH_FLOOR = Contestant("floor of a batch", Work.BATCH, (str(RELEASE / "floor_batch"),))
-FLOORS = {Work.ADD: FLOOR, Work.BATCH: BATCH_FLOOR}
+ROUND_TRIP = Contestant("round trip of 5 ms", Work.HAND_OVER, (str(RELEASE / "hand_over"), "round-trip"))
+FLOORS = {Work.ADD: FLOOR, Work.BATCH: BATCH_FLOOR, Work.HAND_OVER: ROUND_TRIP}
 
 CONTESTANTS = (
     FLOOR,
@@ -115,6 +117,8 @@ CONTESTANTS = (
         most_of_peer=0.77,
     ),
     Contestant("redis-py pipeline", Work.BATCH, _python("redis_py.py", "batch")),
+    ROUND_TRIP,
+    Contestant("Rust hand-over", Work.HAND_OVER, (str(RELEASE / "hand_over"), "lock"), most_of_floor=2.0),
 )
 
 WASM = ROOT / "wasm" / "npm" / "dist" / "tallylock_wasm_bg.wasm"

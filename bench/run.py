@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import redis
 from contestants import CONTESTANTS, FLOORS, WASM, Contestant
-from placing import placed_apart
+from placing import placed_together
 from report import Circumstances, Report
 from runner import ContestantError, Runner
 
@@ -47,7 +47,7 @@ def main() -> None:
 def measure(server: redis.Redis, url: str, contestants: list[Contestant], rounds: int, block_seconds: float) -> Report:
     """Runs one block of each contestant a round; raises ContestantError if one of them fails."""
     with ExitStack() as stack:
-        placing = stack.enter_context(placed_apart(server))
+        placing = stack.enter_context(placed_together(server))
         runners = []
         sizes = {}
         for number, contestant in enumerate(contestants):

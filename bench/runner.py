@@ -4,7 +4,7 @@ import subprocess
 from types import TracebackType
 
 import redis
-from contestants import ADDS_OF_A_BATCH, COUNTERS_OF_A_BATCH, ROOT, Contestant, Work
+from contestants import ADDS_OF_A_BATCH, COUNTERS_OF_A_BATCH, ROOT, ROUND_TRIP, Contestant, Work
 
 WARM_UP_SECONDS = 3.0
 
@@ -66,7 +66,7 @@ class Runner:
             self._check_counters()
         elif self._server.exists(self._key):
             raise self._error(f"did not release {self._key}")
-        elif commands < 2 * calls:
+        elif self.contestant is not ROUND_TRIP and commands < 2 * calls:
             raise self._error(f"sent {commands} commands for {calls} times acquire and release")
 
     def _check_counters(self) -> None:
