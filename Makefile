@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 # No toolchain is fetched on the side.
 export RUSTUP_AUTO_INSTALL := 0
 
-CRATES := -p tallylock-core -p tallylock -p tallylock-cli -p tallylock-ffi -p tallylock-testkit
+CRATES := -p tallylock-core -p tallylock -p tallylock-cli -p tallylock-ffi -p tallylock-testkit -p tallylock-simulation
 TEST_PYTHON := .cache/test-venv
 WITH_SERVER := bash setup/run-with-server.sh
 LOGGED := bash .ci/logged.sh
@@ -56,8 +56,8 @@ demo: setup ## bill the flights of January 2013 through Kotlin, Node and Python,
 	$(STEP) "the demo"
 	@$(WITH_SERVER) bash examples/run.sh
 
-.PHONY: test-fresh test-checks test-rust test-python test-kotlin test-node test-together test-guarantees
-test: setup test-fresh test-checks test-rust test-python test-kotlin test-node test-together test-guarantees ## run every test and check in every language
+.PHONY: test-fresh test-checks test-model test-rust test-python test-kotlin test-node test-together test-guarantees
+test: setup test-fresh test-checks test-model test-rust test-python test-kotlin test-node test-together test-guarantees ## run every test and check in every language
 	$(STEP) "all tests passed"
 
 # What an earlier run has left must not count as passed in this one.
@@ -73,6 +73,9 @@ test-checks: test-fresh
 	@python3 .ci/quoted.py README.md
 	@node .ci/wasm-file.mjs --at-most 61440
 	@$(LOGGED) checks $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider .ci/tests
+
+test-model: test-fresh
+	@$(LOGGED) model $(MAKE) model
 
 test-rust: test-fresh
 	$(STEP) "Rust"
@@ -97,9 +100,24 @@ test-together: test-rust test-python test-kotlin test-node
 	@$(LOGGED) together $(WITH_SERVER) $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider tests/cross-language
 	@$(WITH_SERVER) bash examples/quickstarts.sh
 
-test-guarantees: test-checks test-rust test-python test-kotlin test-node test-together
+test-guarantees: test-checks test-model test-rust test-python test-kotlin test-node test-together
 	$(STEP) "docs/guarantees.md"
 	@python3 .ci/guarantees.py
+
+.PHONY: model simulate mutants
+# DEPTH=deep walks through larger worlds, and takes long.
+model: tools ## walk through every state of small worlds of the lock
+	$(STEP) "the model, of the code that ships"
+	@cargo run --release --quiet -p tallylock-model -- $(if $(DEPTH),--$(DEPTH))
+
+# SEEDS=N for so many seeds, SEED=N for the story of one.
+simulate: tools ## let whole clients live through a bad network, seed by seed
+	$(STEP) "the simulation"
+	@SEEDS=$(or $(SEEDS),2000) cargo test --quiet -p tallylock-simulation whatever_happens -- --nocapture
+
+mutants: tools ## break the lock's protocol on purpose, one thing after the other, and see that it is noticed
+	$(STEP) "mutants"
+	@python3 tests/mutants/run.py
 
 .PHONY: lint-rust lint-dependencies lint-python lint-kotlin lint-node
 lint: lint-rust lint-dependencies lint-python lint-kotlin lint-node ## format and lint every language, and check licences
@@ -116,9 +134,10 @@ lint-dependencies: tools
 
 lint-python: python
 	$(STEP) "ruff and mypy"
-	@.venv/bin/ruff check bindings/python examples bench .ci tests/cross-language
-	@.venv/bin/ruff format --check bindings/python examples bench .ci tests/cross-language
-	@cd .ci && $(CURDIR)/.venv/bin/mypy --strict *.py tests/test_*.py
+	@.venv/bin/ruff check bindings/python examples bench .ci tests/cross-language tests/mutants
+	@.venv/bin/ruff format --check bindings/python examples bench .ci tests/cross-language tests/mutants
+	@cd .ci && MYPYPATH=$(CURDIR)/tests/mutants $(CURDIR)/.venv/bin/mypy --strict *.py tests/test_*.py
+	@cd tests/mutants && $(CURDIR)/.venv/bin/mypy --strict *.py
 	@cd examples/python && $(CURDIR)/.venv/bin/mypy --strict *.py
 	@cd bench && $(CURDIR)/.venv/bin/mypy --strict *.py
 	@cd bindings/python && $(CURDIR)/.venv/bin/mypy --strict

@@ -10,6 +10,8 @@ from pathlib import Path
 
 PROMISE = re.compile(r"^#{2,3} (\d+)\. ", re.MULTILINE)
 NAMED_TEST = re.compile(r"`([\w./-]+\.(?:rs|py|kt|java|js|mjs|ts))::([^`\n]+)`")
+# A world of the model, with its nodes, states, depth and seconds.
+WORLD_PASSED = re.compile(r"^(\S.*?) +\d+ +\d+ +\d+ +[\d.]+  (?:holds|broken, as it must be: .*)$", re.MULTILINE)
 RUST_PASSED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. ok$", re.MULTILINE)
 PYTEST_PASSED = re.compile(r"([\w-]+\.py)::(?:\w+::)*(\w+)(?:\[.*\])? PASSED")
 # Node's reporters: `spec` on a terminal (and elsewhere from Node 23 on), else `tap`.
@@ -64,7 +66,8 @@ def passed(logs: Iterable[str], jvm_reports: Iterable[str]) -> Passed:
     """Reads what the runners have left: their output, and the XML files of Maven's."""
     text = COLOUR.sub("", "\n".join(logs))
     return Passed(
-        rust=frozenset(name for path in RUST_PASSED.findall(text) for name in rust_names(path)),
+        rust=frozenset(name for path in RUST_PASSED.findall(text) for name in rust_names(path))
+        | frozenset(WORLD_PASSED.findall(text)),
         python=frozenset(PYTEST_PASSED.findall(text)),
         jvm=frozenset(test for report in jvm_reports for test in jvm_passed(report)),
         node=frozenset(NODE_SPEC_PASSED.findall(text)) | frozenset(node_tap_passed(text)),

@@ -3,4 +3,6 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parents[2]
+for folder in (ROOT / ".ci", ROOT / "tests" / "mutants"):
+    sys.path.insert(0, str(folder))

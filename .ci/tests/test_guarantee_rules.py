@@ -19,6 +19,12 @@ tests/test_lock.py::test_wait[memory] \x1b[32mPASSED\x1b[0m
 tests/test_lock.py::test_extend FAILED
 tests/test_lock.py::test_quorum SKIPPED (no)
 """
+MODEL_LOG = """
+world                              nodes     states  depth      s  verdict
+one node: a clock that gains           1      84112     40    3.1  holds
+one node: one token for two            1      18352    104    0.4  broken, as it must be: never two valid leases
+three nodes: renewal                   3        120     12    0.1  NOT AS EXPECTED
+"""
 NODE_TAP_LOG = """
 # Subtest: adds exactly
 ok 1 - adds exactly
@@ -36,7 +42,7 @@ JVM_REPORT = """<testsuite>
 
 @pytest.fixture
 def results() -> Passed:
-    return passed([RUST_LOG, PYTEST_LOG, NODE_TAP_LOG, NODE_SPEC_LOG], [JVM_REPORT])
+    return passed([RUST_LOG, MODEL_LOG, PYTEST_LOG, NODE_TAP_LOG, NODE_SPEC_LOG], [JVM_REPORT])
 
 
 @pytest.mark.parametrize(
@@ -44,6 +50,8 @@ def results() -> Passed:
     [
         ("core/src/counter.rs", "on_valkey"),
         ("core/src/counter.rs", "keeps_the_ttl"),
+        ("tests/model/src/worlds.rs", "one node: a clock that gains"),
+        ("tests/model/src/worlds.rs", "one node: one token for two"),
         ("bindings/python/tests/test_lock.py", "test_release"),
         ("bindings/python/tests/test_lock.py", "test_wait"),
         ("wasm/npm/test/counter.test.js", "adds exactly"),
@@ -63,6 +71,8 @@ def test_sees_what_passed(results: Passed, path: str, name: str) -> None:
         ("core/src/counter.rs", "loses_a_unit"),
         ("core/src/counter.rs", "slow_one"),
         ("core/src/counter.rs", "valkey"),
+        ("tests/model/src/worlds.rs", "three nodes: renewal"),
+        ("tests/model/src/worlds.rs", "one node"),
         ("bindings/python/tests/test_lock.py", "test_extend"),
         ("bindings/python/tests/test_lock.py", "test_quorum"),
         ("bindings/python/tests/test_other.py", "test_release"),

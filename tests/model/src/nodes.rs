@@ -1,0 +1,69 @@
+//! Nodes as the worlds need them: servers in memory that know the scripts.
+
+use tallylock_core::key::{Key, Part};
+use tallylock_core::memory::Memory;
+use tallylock_core::script::Script;
+use tallylock_core::step::{Call, CallId, Lane, Node};
+
+use crate::client::LOCK;
+
+/// An empty node at that time of its own clock. It knows the scripts: a world in which each is sent twice the first time
+/// would have more states, and no other.
+pub(crate) fn starting(time: u64) -> Memory {
+    let mut node = Memory::default();
+    for script in [
+        Script::LockAcquire,
+        Script::LockExtend,
+        Script::LockRaiseFence,
+        Script::LockRelease,
+    ] {
+        teach(&mut node, script);
+    }
+    let keys: Vec<Vec<u8>> = node.keys().map(|(key, ..)| key.to_vec()).collect();
+    for key in keys {
+        node.remove(&key);
+    }
+    node.advance(time);
+    node
+}
+
+/// The lock's value, and how long it is still there, in milliseconds.
+pub(crate) fn lock(node: &Memory) -> Option<(&[u8], u64)> {
+    let mut keys = node.keys();
+    let (_, value, left) = keys.find(|(key, ..)| *key == LOCK.as_bytes())?;
+    Some((value?, left?))
+}
+
+pub(crate) fn has_fence(node: &Memory) -> bool {
+    let fence = fence();
+    node.keys().any(|(key, ..)| key == fence)
+}
+
+pub(crate) fn lose_fence(node: &mut Memory) {
+    node.remove(&fence());
+}
+
+fn fence() -> Vec<u8> {
+    Key::new(LOCK).expect("a key").side(Part::Fence)
+}
+
+fn teach(node: &mut Memory, script: Script) {
+    let words = [
+        "EVAL",
+        script.source(),
+        "2",
+        "key",
+        "fence",
+        "token",
+        "1",
+        "1",
+    ];
+    let command = words.map(|word| word.as_bytes().to_vec().into()).to_vec();
+    let call = Call {
+        id: CallId(0),
+        node: Node::ONLY,
+        lane: Lane::Shared,
+        commands: vec![command],
+    };
+    node.execute(&call).expect("nothing is lost here");
+}
