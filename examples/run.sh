@@ -28,12 +28,9 @@ bash examples/build.sh
 rm -rf "$work"
 mkdir -p "$work"
 
-proxy=target/release/tallylock-fault-proxy
-[[ -x $proxy ]] || proxy=target/debug/tallylock-fault-proxy
-
 echo "two services add, two jobs bill and are killed all the while; this takes $lasts"
 failed=0
-"$python" examples/python/chaos.py --url "$url" --proxy "$proxy" --data "$data" --work "$work" --day-ms "$day_ms" \
+"$python" examples/python/chaos.py --url "$url" --proxy target/release/tallylock-fault-proxy --data "$data" --work "$work" --day-ms "$day_ms" \
     ${DEMO_SEED:+--seed "$DEMO_SEED"} || failed=$?
 # It leaves this file unless it was told to end.
 [[ -e $work/chaos.json ]] || exit "$failed"
