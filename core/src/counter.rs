@@ -36,7 +36,11 @@ fn integer(reply: &Reply) -> Result<i64, Error> {
 
 /// A whole number of 64 bits as a server accepts it: no blanks, no plus, no leading zeros, no negative zero.
 pub(crate) fn parse(text: &str) -> Option<i64> {
-    text.parse::<i64>()
-        .ok()
-        .filter(|number| number.to_string() == text)
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_plain = match digits.as_bytes() {
+        [b'0'] => digits.len() == text.len(),
+        [first, ..] => matches!(first, b'1'..=b'9'),
+        [] => false,
+    };
+    text.parse().ok().filter(|_| is_plain)
 }
