@@ -22,7 +22,7 @@ use crate::waiters::Waiter;
 /// that they end when its wait does.
 pub(super) struct Lane {
     pool: Arc<Pool>,
-    connection: Option<Connection>,
+    connection: Option<Box<Connection>>,
     /// The lane of its own that the connection serves.
     own: Option<u32>,
     unsent: VecDeque<Call>,

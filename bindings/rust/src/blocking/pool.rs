@@ -25,7 +25,11 @@ pub(super) struct Pool {
 /// with its parent, and not even the lock, which another thread may have held at the fork.
 struct Idle {
     process: u32,
-    connections: Mutex<Vec<Connection>>,
+    #[allow(
+        clippy::vec_box,
+        reason = "each call takes one out and puts it back, and it is large"
+    )]
+    connections: Mutex<Vec<Box<Connection>>>,
     child: OnceLock<Box<Idle>>,
 }
 
@@ -44,7 +48,7 @@ impl Pool {
     }
 
     /// An unused connection that is still good, or a new one before the deadline.
-    pub(super) fn take(&self, deadline: &mut Deadline) -> Result<Connection, Undelivered> {
+    pub(super) fn take(&self, deadline: &mut Deadline) -> Result<Box<Connection>, Undelivered> {
         let process = std::process::id();
         let idle = self.idle.of(process);
         loop {
@@ -59,7 +63,8 @@ impl Pool {
                     slice,
                     &mut deadline.at_most(timeout),
                 )
-                .inspect(|_| deadline.refresh());
+                .inspect(|_| deadline.refresh())
+                .map(Box::new);
             };
             if deadline.now().since(connection.used_at()) < TRUSTED_FOR || connection.is_quiet() {
                 return Ok(connection);
@@ -68,7 +73,7 @@ impl Pool {
     }
 
     /// Keeps a connection for the next call, unless replies are still owed on it: they would be given to the next caller.
-    pub(super) fn put(&self, connection: Connection) {
+    pub(super) fn put(&self, connection: Box<Connection>) {
         if !connection.is_settled() {
             return;
         }
@@ -103,7 +108,8 @@ impl Idle {
         idle
     }
 
-    fn connections(&self) -> MutexGuard<'_, Vec<Connection>> {
+    #[allow(clippy::vec_box, reason = "see the field")]
+    fn connections(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
