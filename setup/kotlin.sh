@@ -7,9 +7,9 @@ cd "$root"
 source setup/digest.sh
 
 sources=(Cargo.toml Cargo.lock core bindings/rust bindings/ffi bindings/kotlin)
-if compgen -G "bindings/kotlin/target/tallylock*.jar" >/dev/null && fresh kotlin "${sources[@]}"; then
+if fresh kotlin "${sources[@]}" && compgen -G "bindings/kotlin/target/tallylock*.jar" >/dev/null; then
     exit 0
 fi
 echo "kotlin: packing the jar (Maven fetches its plugins the first time)" >&2
 mvn --batch-mode --no-transfer-progress --file bindings/kotlin/pom.xml package -DskipTests
-remember kotlin "${sources[@]}"
+remember kotlin

@@ -7,11 +7,11 @@ cd "$root"
 source setup/digest.sh
 
 lock=(wasm/npm/package.json wasm/npm/package-lock.json)
-if [[ ! -x wasm/npm/node_modules/.bin/wasm-opt ]] || ! fresh npm-tools "${lock[@]}"; then
+if ! fresh npm-tools "${lock[@]}" || [[ ! -x wasm/npm/node_modules/.bin/wasm-opt ]]; then
     echo "npm: installing the pinned packages of wasm/npm" >&2
     # No install script runs: what a package needs must be in a package.
     npm ci --prefix wasm/npm --ignore-scripts --no-audit --no-fund
-    remember npm-tools "${lock[@]}"
+    remember npm-tools
 fi
 
 bash setup/wasm.sh

@@ -17,20 +17,20 @@ wheel_sources=(Cargo.toml Cargo.lock core bindings/rust bindings/cli bindings/ff
 
 say() { echo "python: $*" >&2; }
 
-has_maturin() { [[ -x .venv/bin/maturin ]] && fresh python-tools "$requirements"; }
+has_maturin() { fresh python-tools "$requirements" && [[ -x .venv/bin/maturin ]]; }
 
 if ! has_maturin; then
     say "installing the tools of $requirements into .venv"
     python3 -m venv --clear .venv
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
-    remember python-tools "$requirements"
+    remember python-tools
 fi
 
-if ! compgen -G "$wheels/tallylock-*.whl" >/dev/null || ! fresh wheel "${wheel_sources[@]}"; then
+if ! fresh wheel "${wheel_sources[@]}" || ! compgen -G "$wheels/tallylock-*.whl" >/dev/null; then
     say "building the wheel"
     rm -f "$wheels"/tallylock-*.whl
     (cd bindings/python && "$root/.venv/bin/maturin" build --release --out "$root/$wheels")
-    remember wheel "${wheel_sources[@]}"
+    remember wheel
 fi
 wheel=$(compgen -G "$wheels/tallylock-*.whl")
 
