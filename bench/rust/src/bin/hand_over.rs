@@ -1,8 +1,8 @@
 //! A lock that goes from one client to another who waits for it, five milliseconds away from the server.
-//! Usage: `hand_over round-trip|lock redis://HOST:PORT KEY`
+//! Usage: `hand_over round-trip|release|released redis://HOST:PORT KEY`
 //!
 //! The network is a relay in this process that keeps what comes for half of that, in each direction. A call is one round trip, or
-//! one hand-over: from the beginning of the release until the other client has the lock.
+//! one hand-over: from the beginning of the release, or from its end, until the other client has the lock.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -20,7 +20,7 @@ const TTL: Duration = Duration::from_secs(900);
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [work, url, key] = arguments.as_slice() else {
-        return Err("usage: hand_over round-trip|lock redis://HOST:PORT KEY".into());
+        return Err("usage: hand_over round-trip|release|released redis://HOST:PORT KEY".into());
     };
     let server = url
         .strip_prefix("redis://")
@@ -36,10 +36,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Ok(started.elapsed())
             })
         }
-        "lock" => {
+        since @ ("release" | "released") => {
+            let since_its_end = since == "released";
             let (ours, theirs) = (Client::connect(&far)?, Client::connect(&far)?);
             let (ours, theirs) = (ours.lock(key, TTL)?, theirs.lock(key, TTL)?);
-            Box::new(move || hand_over(&ours, &theirs))
+            Box::new(move || {
+                let [begun, ended, granted] = hand_over(&ours, &theirs)?;
+                Ok(granted - if since_its_end { ended } else { begun })
+            })
         }
         _ => return Err("no such work".into()),
     };
@@ -57,8 +61,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long it takes until `theirs`, who waits, has the lock that `ours` releases.
-fn hand_over(ours: &Lock, theirs: &Lock) -> Result<Duration, Box<dyn Error>> {
+/// When `ours` begins to release the lock, has released it, and when `theirs`, who waits, has it.
+fn hand_over(ours: &Lock, theirs: &Lock) -> Result<[Instant; 3], Box<dyn Error>> {
     let held = ours.acquire(TTL)?;
     let (theirs, (tell, granted)) = (theirs.clone(), mpsc::channel());
     let waiter = thread::spawn(move || -> Result<(), tallylock::Error> {
@@ -69,11 +73,12 @@ fn hand_over(ours: &Lock, theirs: &Lock) -> Result<Duration, Box<dyn Error>> {
     });
     // Asked, connected, subscribed and asked again: then it waits.
     thread::sleep(12 * ONE_WAY);
-    let started = Instant::now();
+    let begun = Instant::now();
     held.release()?;
-    let spent = granted.recv()?.duration_since(started);
+    let ended = Instant::now();
+    let granted = granted.recv()?;
     waiter.join().map_err(|_| "the waiter panicked")??;
-    Ok(spent)
+    Ok([begun, ended, granted])
 }
 
 /// A way to the server on which everything takes long; its URL.
