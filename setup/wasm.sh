@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds the wasm file of the npm package, twice, with its JavaScript glue, into wasm/npm/dist.
+# Builds the wasm file of the npm package, three times, with its JavaScript glue, into wasm/npm/dist.
 #
 #   dist/tallylock_wasm*.{js,d.ts,wasm}          production
 #   dist/memory/tallylock_wasm*.{js,d.ts,wasm}   the same with the in-memory node, for `tallylock/memory`
+#   dist/redlock/tallylock_wasm*.{js,d.ts,wasm}  the same with locks over several servers, for `tallylock/redlock`
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,7 +21,7 @@ if [[ ! -x $wasm_opt ]]; then
 fi
 
 mkdir -p "$stamps"
-# Both builds end in the same file of cargo's.
+# All builds end in the same file of cargo's.
 alone wasm
 
 compiler=$(bash setup/wasm-toolchain.sh)
@@ -76,4 +77,5 @@ build() {
 
 build production "$dist"
 build memory "$dist/memory" --features memory
+build redlock "$dist/redlock" --features nodes
 node .ci/wasm-file.mjs

@@ -1,8 +1,7 @@
 //! A client: what its handles share, and how a call of JavaScript becomes an operation that is driven.
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
@@ -12,7 +11,7 @@ use tallylock_core::error::{Code, Error};
 use tallylock_core::key::Key;
 use tallylock_core::lock::Keeping;
 use tallylock_core::settings::Settings;
-use tallylock_core::step::Undelivered;
+use tallylock_core::step::{Node, Undelivered};
 use tallylock_core::time::Instant;
 use tallylock_core::token::{Label, Seed};
 use wasm_bindgen::JsValue;
@@ -23,7 +22,7 @@ use crate::duration;
 use crate::executor::promise;
 use crate::held::Held;
 use crate::host::Host;
-use crate::link::Link;
+use crate::link::{Lane, Link};
 use crate::lock::Lock;
 use crate::reply;
 use crate::slots::{Number, Slots};
@@ -62,14 +61,8 @@ impl Client {
         let opening = Box::pin(async move {
             let _turn = shared.enter(None)?;
             let link = &shared.link;
-            let deadline = link.now().plus(shared.timeout());
-            let mut opening = pin!(link.open());
-            let mut timer = pin!(link.sleep_until(deadline));
-            let opened = poll_fn(|context| match opening.as_mut().poll(context) {
-                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-                Poll::Pending => timer.as_mut().poll(context).map(|()| None),
-            });
-            let error = match opened.await {
+            let deadline = shared.now().plus(shared.timeout());
+            let error = match link.within(deadline, link.open(Node::ONLY.0)).await {
                 Some(Ok(_)) => return Ok(JsValue::UNDEFINED),
                 Some(Err(Undelivered::Refused(error))) => error,
                 Some(Err(Undelivered::NotSent(why) | Undelivered::MaybeSent(why))) => {
@@ -297,7 +290,7 @@ impl Shared {
 
     /// Drives a task to its end, and shows it to `observe` after every step.
     pub(crate) async fn run(
-        &self,
+        self: &Rc<Self>,
         StartedTask(task, first): StartedTask,
         stop: &Stop,
         observe: &mut dyn FnMut(&Task),
@@ -305,7 +298,7 @@ impl Shared {
         drive(
             task,
             first,
-            self.link.lane(),
+            Lane::new(self),
             &self.link,
             stop.fired(),
             nothing_to_tell,

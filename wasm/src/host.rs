@@ -27,15 +27,15 @@ export interface Host {
   watch(lease: number, at: number): void;
   /** Forgets when to call for a lease; and the lease itself, if it is gone. */
   unwatch(lease: number, isGone: boolean): void;
-  /** Connects, and answers with `client.answered(call, nothing)` or `client.undelivered(call, ...)`. */
-  open(call: number): void;
+  /** Connects to the server of this number, and answers with `client.answered(call, nothing)` or `client.undelivered(call, ...)`. */
+  open(call: number, node: number): void;
   /**
-   * Sends that many commands in one write, and answers with `client.answered` or `client.undelivered`. The commands are
-   * in RESP, in memory that is another's as soon as this returns.
+   * Sends that many commands to that server in one write, and answers with `client.answered` or `client.undelivered`. The
+   * commands are in RESP, in memory that is another's as soon as this returns.
    */
-  send(call: number, operation: number, commands: number, resp: Uint8Array): void;
-  /** Nobody waits for a call of this operation any more. */
-  forget(operation: number): void;
+  send(call: number, node: number, operation: number, commands: number, resp: Uint8Array): void;
+  /** Nobody waits for a call of this operation to that server any more. */
+  forget(node: number, operation: number): void;
   /** Makes the error that callers see. */
   failure(code: string, reason: string | undefined, key: string | undefined, applied: string, message: string): unknown;
 }
@@ -75,13 +75,20 @@ extern "C" {
     pub(crate) fn unwatch(this: &Host, lease: Number, is_gone: bool);
 
     #[wasm_bindgen(method)]
-    pub(crate) fn open(this: &Host, call: Number);
+    pub(crate) fn open(this: &Host, call: Number, node: u16);
 
     #[wasm_bindgen(method)]
-    pub(crate) fn send(this: &Host, call: Number, operation: u32, commands: u32, resp: &[u8]);
+    pub(crate) fn send(
+        this: &Host,
+        call: Number,
+        node: u16,
+        operation: u32,
+        commands: u32,
+        resp: &[u8],
+    );
 
     #[wasm_bindgen(method)]
-    pub(crate) fn forget(this: &Host, operation: u32);
+    pub(crate) fn forget(this: &Host, node: u16, operation: u32);
 
     #[wasm_bindgen(method, js_name = failure)]
     fn make_failure(

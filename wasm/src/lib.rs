@@ -30,6 +30,8 @@ mod link;
 mod lock;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(feature = "nodes")]
+mod nodes;
 mod reply;
 mod scan;
 mod slots;

@@ -1,7 +1,10 @@
 //! The way from an operation to the outside: where its calls go and whose clock it goes by.
 
 use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use tallylock_core::drive::{Clock, Transport};
 use tallylock_core::error::Error;
@@ -12,10 +15,13 @@ use tallylock_core::token::Seed;
 use tallylock_core::transaction;
 use wasm_bindgen::JsValue;
 
+use crate::client::Shared;
 use crate::held::Held;
 use crate::host::Host;
 #[cfg(feature = "memory")]
 use crate::memory::Server;
+#[cfg(feature = "nodes")]
+use crate::nodes;
 use crate::reply;
 use crate::slots::{Number, Slots};
 
@@ -89,11 +95,25 @@ impl Link {
         Seed::new(seed)
     }
 
-    /// Connects, as far as the transport does so ahead of the first call.
-    pub(crate) async fn open(&self) -> Outcome {
+    /// Connects to a server, as far as the transport does so ahead of the first call.
+    pub(crate) async fn open(&self, node: u16) -> Outcome {
         let call = self.calls.open();
-        self.host.open(call);
+        self.host.open(call, node);
         self.calls.wait(call, |_| ()).await
+    }
+
+    /// What a future gives, unless it takes longer than until this moment.
+    pub(crate) async fn within<T>(
+        &self,
+        deadline: Instant,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        let (mut future, mut timer) = (pin!(future), pin!(self.sleep_until(deadline)));
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+        })
+        .await
     }
 
     /// How leases are kept. What a test lets pass in memory is what the process would have slept: none is renewed in it.
@@ -123,14 +143,11 @@ impl Link {
         self.host.unwatch(held.number, is_gone);
     }
 
-    /// A lane for one operation.
-    pub(crate) fn lane(&self) -> Lane<'_> {
+    /// A number for one operation.
+    fn number(&self) -> u32 {
         let operation = self.operations.get();
         self.operations.set(operation.wrapping_add(1));
-        Lane {
-            link: self,
-            operation,
-        }
+        operation
     }
 }
 
@@ -193,29 +210,40 @@ impl Clock for &Link {
 /// What an operation sends through: its calls are known as belonging together, since an undo has to follow what it undoes
 /// on the same connection.
 pub(crate) struct Lane<'a> {
-    link: &'a Link,
+    shared: &'a Rc<Shared>,
     operation: u32,
+}
+
+impl<'a> Lane<'a> {
+    /// A lane for one operation.
+    pub(crate) fn new(shared: &'a Rc<Shared>) -> Self {
+        Self {
+            shared,
+            operation: shared.link.number(),
+        }
+    }
 }
 
 impl Transport for Lane<'_> {
     async fn send(&self, call: Call) -> Outcome {
+        let link = &self.shared.link;
         #[cfg(feature = "memory")]
-        if let Some(memory) = &self.link.memory {
+        if let Some(memory) = &link.memory {
             return memory.execute(&call);
         }
         if call.lane != On::Shared {
             // A transaction needs a connection that nobody else uses meanwhile.
             return Err(Undelivered::Refused(transaction::unavailable()));
         }
-        let Link { host, calls, .. } = self.link;
-        let number = calls.open();
+        let Link { host, calls, .. } = link;
+        let (number, node, operation) = (calls.open(), call.node.0, self.operation);
         let count = u32::try_from(call.commands.len()).unwrap_or(u32::MAX);
-        host.send(
-            number,
-            self.operation,
-            count,
-            &reply::encode(&call.commands),
-        );
-        calls.wait(number, |_| host.forget(self.operation)).await
+        let resp = reply::encode(&call.commands);
+        host.send(number, node, operation, count, &resp);
+        #[cfg(feature = "nodes")]
+        if nodes::are_several(self.shared) {
+            return nodes::answer(self.shared, number, node, operation).await;
+        }
+        calls.wait(number, |_| host.forget(node, operation)).await
     }
 }

@@ -1,10 +1,10 @@
-import { bytes, ms, optionalMs } from "./arguments.js";
+import { bytes, ms } from "./arguments.js";
 import { type Added, Entry, unpack } from "./batch.js";
 import { Counter, type CounterOptions } from "./counter.js";
 import type { TallylockError } from "./error.js";
 import { Guarded } from "./guarded.js";
 import type { RuntimeHost } from "./host.js";
-import { Lock, type LockOptions } from "./lock.js";
+import { keepingOf, Lock, type LockOptions } from "./lock.js";
 import { type ExpiringOptions, type Page, Scan, type ScanOptions } from "./scan.js";
 import type * as Glue from "./tallylock_wasm.js";
 import type { Transport } from "./transport.js";
@@ -69,10 +69,7 @@ export class Client {
    * other times that cannot be.
    */
   lock(key: string | Uint8Array, options: LockOptions): Lock {
-    const { ttlMs, renewEveryMs, maxHoldMs } = options ?? {};
-    const every = renewEveryMs === false ? undefined : optionalMs(renewEveryMs);
-    const name = bytes(this.#client, "a key", key);
-    const lock = this.#client.lock(name, ms(ttlMs), renewEveryMs !== false, every, optionalMs(maxHoldMs));
+    const lock = this.#client.lock(bytes(this.#client, "a key", key), ms(options?.ttlMs), ...keepingOf(options));
     return new Lock(this.#host, lock);
   }
 

@@ -27,7 +27,7 @@ export async function connectOver(
   checkOptions(options, refuse);
   const transport = transportFor(refuse);
   const client = new glue.Client(host, optionalMs(options.timeoutMs), label(runtime, options));
-  host.connect(transport, client);
+  host.connect([transport], client);
   try {
     await client.open();
   } catch (error) {
@@ -45,11 +45,11 @@ export function checkOptions(given: unknown, refuse: Refuse): void {
 }
 
 /** A transport of the caller's; refuses what is none, such as a variable that was never set. */
-export function ownTransport(given: Transport, refuse: Refuse): Transport {
-  if (typeof given?.send !== "function") {
+export function ownTransport(given: unknown, refuse: Refuse): Transport {
+  if (typeof (given as Transport | null | undefined)?.send !== "function") {
     throw refuse("transport must be an object with send(), such as fromIoredis(client) gives");
   }
-  return given;
+  return given as Transport;
 }
 
 /** The label of a client's locks. */

@@ -6,7 +6,7 @@ import type * as Glue from "./tallylock_wasm.js";
 import { Timers } from "./timers.js";
 import { type Reply, type Transport, Undelivered } from "./transport.js";
 
-/** What this runtime gives to the core: a transport, a clock, randomness, and the class of its errors. */
+/** What this runtime gives to the core: a transport for each server, a clock, randomness, and the class of its errors. */
 export class RuntimeHost implements Glue.Host {
   #timers = new Timers((timer) => this.#tell((client) => client.woke(timer)));
   /** No process stays alive to renew its leases. */
@@ -17,11 +17,11 @@ export class RuntimeHost implements Glue.Host {
   /** The promises that are not settled yet. */
   #open = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
   #client: Glue.Client | undefined;
-  #transport: Transport | undefined;
+  #transports: Transport[] = [];
 
-  /** Tells where calls go, and where their answers. */
-  connect(transport: Transport, client: Glue.Client): void {
-    this.#transport = transport;
+  /** Tells where the calls to each server go, and where their answers. */
+  connect(transports: Transport[], client: Glue.Client): void {
+    this.#transports = transports;
     this.#client = client;
   }
 
@@ -75,15 +75,16 @@ export class RuntimeHost implements Glue.Host {
     this.#young.set(number, lease);
   }
 
-  open(call: number): void {
+  open(call: number, node: number): void {
     const opened = async () => {
-      await this.#transport?.open?.(this.#client?.timeoutMs ?? 0);
+      await this.#transports[node]?.open?.(this.#client?.timeoutMs ?? 0);
       this.#tell((client) => client.answered(call, encodeReplies([])));
     };
     opened().catch((error) => this.#undelivered(call, error));
   }
 
-  send(call: number, operation: number, commands: number, resp: Uint8Array): void {
+  send(call: number, node: number, operation: number, commands: number, resp: Uint8Array): void {
+    const transport = this.#transports[node];
     const receiver: Receiver = {
       resolve: (replies) => {
         try {
@@ -94,22 +95,22 @@ export class RuntimeHost implements Glue.Host {
       },
       reject: (error) => this.#undelivered(call, error),
     };
-    if (hasEncoded(this.#transport)) {
-      this.#transport.sendEncoded(resp, commands, operation, receiver);
+    if (hasEncoded(transport)) {
+      transport.sendEncoded(resp, commands, operation, receiver);
       return;
     }
     let replies: Promise<Reply[]> | undefined;
     try {
-      replies = this.#transport?.send(split(resp.slice(), commands), operation);
+      replies = transport?.send(split(resp.slice(), commands), operation);
     } catch (error) {
       replies = Promise.reject(error);
     }
     replies?.then((given) => receiver.resolve(encodeReplies(given))).catch(receiver.reject);
   }
 
-  forget(operation: number): void {
+  forget(node: number, operation: number): void {
     try {
-      this.#transport?.forget?.(operation);
+      this.#transports[node]?.forget?.(operation);
     } catch {
       // It is told out of courtesy, from inside the core, which an exception must not pass through.
     }

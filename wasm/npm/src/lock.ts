@@ -16,6 +16,13 @@ export interface LockOptions extends TtlOptions {
   maxHoldMs?: number;
 }
 
+/** How the leases of a lock are kept, as the core is told: whether they are renewed, how often, and for how long. */
+export function keepingOf(options: LockOptions | undefined): [boolean, number | undefined, number | undefined] {
+  const { renewEveryMs, maxHoldMs } = options ?? {};
+  const every = renewEveryMs === false ? undefined : optionalMs(renewEveryMs);
+  return [renewEveryMs !== false, every, optionalMs(maxHoldMs)];
+}
+
 /** How to take a lock. */
 export interface AcquireOptions {
   /** How long to wait for a lock that another holds, in milliseconds: 0 (the default) is one try. */

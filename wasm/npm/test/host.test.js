@@ -12,9 +12,9 @@ test("a fault of the core ends every call that is under way with that fault", as
       throw fault;
     },
   });
-  host.connect({ send: async () => ["PONG"] }, core);
+  host.connect([{ send: async () => ["PONG"] }], core);
   const calls = [host.promise(1), host.promise(2)];
-  host.send(1, 1, 1, PING);
+  host.send(1, 0, 1, 1, PING);
   for (const call of calls) {
     await assert.rejects(call, (error) => error === fault);
   }
@@ -28,9 +28,9 @@ test("what a transport gives that is no reply is a lost one", async () => {
     const host = new RuntimeHost();
     const told = new Promise((resolve) => {
       const core = /** @type {any} */ ({ undelivered: (...what) => resolve(what) });
-      host.connect({ send: async () => /** @type {any} */ (given) }, core);
+      host.connect([{ send: async () => /** @type {any} */ (given) }], core);
     });
-    host.send(5, 1, 1, PING);
+    host.send(5, 0, 1, 1, PING);
     const [call, sent, message] = await told;
     assert.deepEqual([call, sent], [5, "maybe"]);
     assert.match(message, /no reply/);

@@ -18,7 +18,8 @@ test("the packed package can be installed and imported", async (t) => {
   });
   const [packed] = Object.values(JSON.parse(stdout));
   const names = packed.files.map(({ path }) => path);
-  for (const name of ["dist/node.js", "dist/node.d.ts", "dist/edge.js", "dist/tallylock_wasm_bg.wasm"]) {
+  const needed = ["dist/node.js", "dist/node.d.ts", "dist/edge.js", "dist/redlock-node.js"];
+  for (const name of [...needed, "dist/tallylock_wasm_bg.wasm", "dist/redlock/tallylock_wasm_bg.wasm"]) {
     assert.ok(names.includes(name), `${name} is not packed`);
   }
   assert.ok(!names.some((name) => /^(src|test|node_modules)\/|\.optimised|\.map$/.test(name)), names.join());
@@ -36,13 +37,16 @@ test("the packed package can be installed and imported", async (t) => {
   const program = `
     import { connect, TallylockError } from "tallylock";
     import { connect as inMemory } from "tallylock/memory";
+    import { connectRedlock } from "tallylock/redlock";
     const client = await inMemory();
     console.log(String(await client.counter("k", { ttlMs: 1000 }).add(2n ** 60n)));
     await connect({ url: "redis://127.0.0.1:1", timeoutMs: 100 }).catch((error) => console.log(error.code));
+    const urls = [1, 2, 3].map((port) => \`redis://127.0.0.1:\${port}\`);
+    await connectRedlock({ urls, timeoutMs: 100 }).catch((error) => console.log(error instanceof TallylockError));
   `;
   await writeFile(join(folder, "program.js"), program);
   const ran = await run("node", ["program.js"], { cwd: folder });
-  assert.deepEqual(ran.stdout.split("\n").slice(0, 2), ["1152921504606846976", "unavailable"]);
+  assert.deepEqual(ran.stdout.split("\n").slice(0, 3), ["1152921504606846976", "unavailable", "true"]);
 });
 
 test("importing does nothing: no timer, no randomness, no file, no socket, no wasm", async () => {
@@ -69,6 +73,7 @@ test("importing does nothing: no timer, no randomness, no file, no socket, no wa
     createHook({ init: (_, type) => { if (/TCP|TLS|UDP|Timeout|GETADDRINFO/.test(type)) seen.push(type); } }).enable();
     const { connect } = await import("tallylock");
     const memory = await import("tallylock/memory");
+    await import("tallylock/redlock");
     console.log(JSON.stringify(seen));
     const client = await memory.connect();
     await client.lock("k", { ttlMs: 1000 }).acquire();
@@ -86,7 +91,7 @@ test("importing does nothing: no timer, no randomness, no file, no socket, no wa
 
 test("the types say what the exports are", async () => {
   const { exports } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
-  for (const entry of [exports["."], exports["./memory"]]) {
+  for (const entry of [exports["."], exports["./memory"], exports["./redlock"]]) {
     for (const { types, default: file } of [entry, entry.workerd]) {
       assert.equal(types.replace(/\.d\.ts$/, ""), file.replace(/\.js$/, ""));
       await readFile(join(here, types));

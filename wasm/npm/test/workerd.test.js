@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,10 +9,12 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { freePort, startServer } from "./support/servers.js";
+import { startFleet } from "./support/fleet.js";
+import { freePort } from "./support/servers.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const WASM = "tallylock_wasm_bg.wasm";
+const REDLOCK = `redlock/${WASM}`;
 
 /** The program of the package for this platform; the package's own start-up script is not needed. */
 function workerd() {
@@ -33,9 +35,11 @@ async function bundle(folder) {
     logLevel: "error",
   });
   await copyFile(join(here, "../dist", WASM), join(folder, WASM));
+  await mkdir(join(folder, "redlock"));
+  await copyFile(join(here, "../dist", REDLOCK), join(folder, REDLOCK));
 }
 
-function config(port, serverPort) {
+function config(port, serverPorts) {
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
@@ -48,26 +52,34 @@ const worker :Workerd.Worker = (
   modules = [
     (name = "worker.js", esModule = embed "worker.js"),
     (name = "${WASM}", wasm = embed "${WASM}"),
+    (name = "${REDLOCK}", wasm = embed "${REDLOCK}"),
   ],
   compatibilityDate = "2026-01-01",
-  bindings = [(name = "SERVER_PORT", text = "${serverPort}")],
+  bindings = [(name = "SERVER_PORTS", text = "${serverPorts.join()}")],
 );
 `;
 }
 
 test("in workerd, over a socket of cloudflare:sockets", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "tallylock-workerd-"));
-  const server = await startServer();
+  const servers = await startFleet(3);
+  const [server] = servers;
   const port = await freePort();
   await bundle(folder);
-  await writeFile(join(folder, "config.capnp"), config(port, server.port));
+  await writeFile(
+    join(folder, "config.capnp"),
+    config(
+      port,
+      servers.map((one) => one.port),
+    ),
+  );
   const child = spawn(workerd(), ["serve", join(folder, "config.capnp")], { stdio: ["ignore", "inherit", "inherit"] });
   t.after(async () => {
     child.kill("SIGKILL");
     if (child.exitCode === null && child.signalCode === null) {
       await once(child, "exit");
     }
-    await server.stop();
+    await Promise.all(servers.map((one) => one.stop()));
     await rm(folder, { recursive: true, force: true });
   });
 
@@ -76,7 +88,7 @@ test("in workerd, over a socket of cloudflare:sockets", async (t) => {
     const response = await request(child, port);
     const text = await response.text();
     assert.equal(response.status, 200, text);
-    const { totals, drained, fences, refused, renewed, reason, wrong } = JSON.parse(text);
+    const { totals, drained, fences, refused, renewed, reason, wrong, spread } = JSON.parse(text);
     assert.deepEqual(totals, ["30", `${2n ** 60n + 30n}`, `${2n ** 60n + 25n}`], `round ${round}`);
     assert.equal(drained, `${2n ** 60n + 25n}`);
     assert.ok(BigInt(fences[1]) > BigInt(fences[0]));
@@ -84,6 +96,7 @@ test("in workerd, over a socket of cloudflare:sockets", async (t) => {
     assert.equal(renewed, true, "a lease outlives its TTL");
     assert.equal(reason, "expired");
     assert.equal(wrong, "invalid_argument");
+    assert.deepEqual(spread, { refused: "busy", message: "held by another on" });
   }
   assert.equal(await server.other.get("session:42:billableSecondsPending"), "0");
   assert.ok((await server.other.pttl("session:42:billableSecondsPending")) > 800_000);

@@ -44,8 +44,9 @@ export class Reconnecting implements EncodedTransport {
         return;
       }
     }
-    // What an operation sends while an earlier call of its own waits for the connection must not overtake that.
-    if (this.#current?.isOpen && !this.#isWaiting(operation)) {
+    // What is sent while an earlier call waits for the connection must not overtake that: it may be the release of a lock whose
+    // acquire is waiting.
+    if (this.#current?.isOpen && this.#waiting.size === 0) {
       this.#current.carry(resp, commands, operation, receiver);
       return;
     }
@@ -93,22 +94,14 @@ export class Reconnecting implements EncodedTransport {
     }
   }
 
-  #isWaiting(operation: number): boolean {
-    for (const call of this.#waiting) {
-      if (call.operation === operation) {
-        return true;
-      }
-    }
-    return false;
-  }
-
   /** The connection for new calls; all who need one while it is being opened get the same. */
   #connect(): Promise<Connection> {
     if (this.#closed) {
       return Promise.reject(new Undelivered("no", "the transport is closed"));
     }
     this.#setAside();
-    if (this.#current !== undefined) {
+    // Those who have waited for it are told some microtasks after it is there.
+    if (this.#current !== undefined && this.#dialing === undefined) {
       return Promise.resolve(this.#current);
     }
     this.#dialing ??= this.#dialed().finally(() => {

@@ -16,6 +16,7 @@ import {
   TallylockError,
 } from "tallylock";
 import { connect as connectInMemory } from "tallylock/memory";
+import { connectRedlock, type Redlock, type RedlockOptions } from "tallylock/redlock";
 
 export async function use(signal: AbortSignal): Promise<bigint> {
   const clients: Client[] = await Promise.all([
@@ -65,6 +66,15 @@ export async function use(signal: AbortSignal): Promise<bigint> {
       throw new Error(reason);
     }
   }
+  const options: RedlockOptions = { urls: ["redis://a", "redis://b", "redis://c"], nodeTimeoutMs: 50, rejoin: true };
+  await using redlock: Redlock = await connectRedlock(options);
+  const spread: Lock = redlock.lock("invoice:42", { ttlMs: 30_000, maxHoldMs: 600_000 });
+  console.log(await spread.using((held: Lease) => held.fence));
+  await (await connectRedlock({ transports: [fromIoredis(new Redis()), fromNodeRedis(createClient())] })).close();
+  // @ts-expect-error: several servers have locks only
+  redlock.counter("k", { ttlMs: 1 });
+  // @ts-expect-error: several URLs
+  await connectRedlock({ urls: "redis://a" });
   // @ts-expect-error: a counter has a TTL
   client.counter("k");
   // @ts-expect-error: a text is no amount

@@ -1,13 +1,14 @@
 // What runs inside workerd: the package as a Worker imports it, and a socket of the Worker's own.
 import { connect as open } from "cloudflare:sockets";
 import { connect, fromSocket } from "tallylock";
+import { connectRedlock } from "tallylock/redlock";
 
 export default {
   async fetch(_request, env) {
-    const address = { hostname: "127.0.0.1", port: Number(env.SERVER_PORT) };
-    const client = await connect({ transport: fromSocket(() => open(address)) });
+    const ports = env.SERVER_PORTS.split(",").map(Number);
+    const client = await connect({ transport: fromSocket(() => open({ hostname: "127.0.0.1", port: ports[0] })) });
     try {
-      return Response.json(await work(client));
+      return Response.json({ ...(await work(client)), spread: await workOnSeveral(ports) });
     } finally {
       await client.close();
     }
@@ -47,4 +48,24 @@ async function work(client) {
     reason: lost.signal.reason.reason,
     wrong,
   };
+}
+
+/** A lock over several servers, and what another is told meanwhile. */
+async function workOnSeveral(ports) {
+  const transports = () => ports.map((port) => fromSocket(() => open({ hostname: "127.0.0.1", port })));
+  const [redlock, other] = await Promise.all(
+    [1, 2].map(() => connectRedlock({ transports: transports(), timeoutMs: 20_000, nodeTimeoutMs: 10_000 })),
+  );
+  try {
+    return await redlock.lock("spread", { ttlMs: 30_000 }).using({ waitMs: 20_000 }, async (lease) => {
+      await lease.verify();
+      const refusal = await other
+        .lock("spread", { ttlMs: 30_000 })
+        .acquire()
+        .catch((error) => error);
+      return { refused: refusal.code, message: refusal.message.match(/held by another on/)?.[0] };
+    });
+  } finally {
+    await Promise.all([redlock.close(), other.close()]);
+  }
 }
