@@ -1,12 +1,16 @@
 //! A connection that many operations use at the same time.
 
+use std::future::{Future, poll_fn};
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisResult, Value};
 use tallylock_core::step::{Call, Outcome, Reply, Undelivered};
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, unconstrained};
 
 use crate::dial::{Stream, dial};
 use crate::endpoint::Endpoint;
@@ -16,7 +20,9 @@ use crate::{clock, wire};
 /// An open connection that has said who it is. It ends with this value.
 pub(crate) struct Connection {
     redis: MultiplexedConnection,
-    driver: JoinHandle<()>,
+    driver: AbortHandle,
+    /// Closed once the driver is gone, and with it all that it had taken up.
+    driven: watch::Sender<()>,
     /// The same socket, to look at; only the driver reads from it.
     view: OwnedFd,
     /// A call was given up, and nothing was answered since.
@@ -29,16 +35,20 @@ impl Connection {
     pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, Undelivered> {
         let address = &endpoint.address;
         let (stream, view) = dial(address).await?;
-        let unanswered = |error: redis::RedisError| {
-            Undelivered::NotSent(format!("{address} does not answer: {error}"))
-        };
-        let connection = Self::over(stream, view).await.map_err(unanswered)?;
+        let unanswered =
+            |why: String| Undelivered::NotSent(format!("{address} does not answer: {why}"));
+        let connection = Self::over(stream, view)
+            .await
+            .map_err(|error| unanswered(error.to_string()))?;
         let greetings = endpoint.greetings();
         let commands = greetings
             .iter()
             .map(|greeting| greeting.command.clone())
             .collect();
-        let replies = connection.exchange(commands).await.map_err(unanswered)?;
+        let replies = connection
+            .exchange(commands)
+            .await
+            .map_err(|Lost { why, .. }| unanswered(why))?;
         for (greeting, reply) in greetings.iter().zip(replies) {
             greeting.accept(&wire::reply(reply))?;
         }
@@ -50,20 +60,33 @@ impl Connection {
         let info = RedisConnectionInfo::default().set_skip_set_lib_name();
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let (redis, driver) = MultiplexedConnection::new_with_config(&info, stream, config).await?;
-        Ok(Self {
+        Ok(Self::driven(redis, driver, view))
+    }
+
+    fn driven(
+        redis: MultiplexedConnection,
+        driver: impl Future<Output = ()> + Send + 'static,
+        view: OwnedFd,
+    ) -> Self {
+        let (driven, until_then) = watch::channel(());
+        let task = tokio::spawn(async move {
+            // Dropped last, however the driver ends.
+            let _until_then = until_then;
+            driver.await;
+        });
+        Self {
             redis,
-            driver: tokio::spawn(driver),
+            driver: task.abort_handle(),
+            driven,
             view,
             silent: AtomicBool::new(false),
             used_at: AtomicU64::new(clock::now().as_millis()),
-        })
+        }
     }
 
     /// Whether a new operation may begin on it.
     pub(crate) fn is_good(&self) -> bool {
-        !self.driver.is_finished()
-            && !self.silent.load(Ordering::Relaxed)
-            && !self.was_closed_idle()
+        !self.driven.is_closed() && !self.silent.load(Ordering::Relaxed) && !self.was_closed_idle()
     }
 
     /// Whether the other side has closed it while it was not used: the runtime may not have noticed yet.
@@ -81,9 +104,6 @@ impl Connection {
 
     /// Sends a call and gives its outcome. Calls go out in the order in which these futures are first polled.
     pub(crate) async fn send(&self, call: &Call) -> Outcome {
-        if self.driver.is_finished() {
-            return Err(Undelivered::NotSent("the connection was lost".into()));
-        }
         let mut waiting = Waiting {
             connection: self,
             answered: false,
@@ -98,14 +118,51 @@ impl Connection {
                 self.silent.store(false, Ordering::Relaxed);
                 Ok(values.into_iter().map(wire::reply).collect::<Vec<Reply>>())
             }
-            // redis-rs does not tell whether it had begun to write.
-            Err(error) => Err(Undelivered::MaybeSent(format!(
-                "the connection was lost: {error}"
-            ))),
+            Err(Lost { was_taken_up, why }) => {
+                let why = format!("the connection was lost: {why}");
+                Err(if was_taken_up {
+                    Undelivered::MaybeSent(why)
+                } else {
+                    Undelivered::NotSent(why)
+                })
+            }
         }
     }
 
-    async fn exchange(&self, mut commands: Vec<Cmd>) -> RedisResult<Vec<Value>> {
+    /// Exchanges commands for replies, as long as there is a driver: what is put into its queue while it ends is neither
+    /// sent nor refused by redis-rs, and would be waited for until the connection is dropped.
+    async fn exchange(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, Lost> {
+        if self.driven.is_closed() {
+            return Err(Lost::before_it_was_sent());
+        }
+        let mut answered = pin!(self.queue(commands));
+        let mut ended = pin!(self.driven.closed());
+        // Whatever its task has done already: a budget that is used up must not look like a call that nobody took up.
+        let result = poll_fn(|context| {
+            if let Poll::Ready(result) = answered.as_mut().poll(context) {
+                return Poll::Ready(Some(result));
+            }
+            if ended.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            // The driver may have given its answer just before it ended.
+            match answered.as_mut().poll(context) {
+                Poll::Ready(result) => Poll::Ready(Some(result)),
+                Poll::Pending => Poll::Ready(None),
+            }
+        });
+        match unconstrained(result).await {
+            Some(Ok(replies)) => Ok(replies),
+            // redis-rs does not tell whether it had begun to write.
+            Some(Err(error)) => Err(Lost {
+                was_taken_up: true,
+                why: error.to_string(),
+            }),
+            None => Err(Lost::before_it_was_sent()),
+        }
+    }
+
+    async fn queue(&self, mut commands: Vec<Cmd>) -> RedisResult<Vec<Value>> {
         let mut redis = self.redis.clone();
         if commands.len() == 1 {
             return Ok(vec![redis.send_packed_command(&commands.remove(0)).await?]);
@@ -126,6 +183,22 @@ impl Drop for Connection {
     }
 }
 
+/// Why there are no replies.
+struct Lost {
+    /// Whether it may have been sent.
+    was_taken_up: bool,
+    why: String,
+}
+
+impl Lost {
+    fn before_it_was_sent() -> Self {
+        Self {
+            was_taken_up: false,
+            why: "it ended before the call was sent".into(),
+        }
+    }
+}
+
 /// A call that was sent: one that is given up unanswered makes its connection suspect.
 struct Waiting<'a> {
     connection: &'a Connection,
@@ -137,5 +210,45 @@ impl Drop for Waiting<'_> {
         if !self.answered {
             self.connection.mark_silent();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use tallylock_core::step::{CallId, Lane, Node};
+
+    use super::*;
+
+    /// Far longer than a call to a connection that is gone takes, and far shorter than a test may.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn call() -> Call {
+        Call {
+            id: CallId(1),
+            node: Node::ONLY,
+            lane: Lane::Shared,
+            commands: vec![vec![b"PING".as_slice().into()]],
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_no_driver_takes_up_was_not_sent() {
+        let (ours, _theirs) = tokio::io::duplex(1024);
+        let (socket, _) = UnixStream::pair().unwrap();
+        let info = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let (redis, queue) = MultiplexedConnection::new(&info, ours).await.unwrap();
+        // As if it had ended in the moment in which the call is put into its queue: the queue is there, and nobody reads it.
+        let driver = tokio::task::yield_now();
+        let connection = Connection::driven(redis, driver, socket.into());
+        let outcome = tokio::time::timeout(PATIENCE, connection.send(&call())).await;
+        assert!(
+            matches!(outcome, Ok(Err(Undelivered::NotSent(_)))),
+            "{outcome:?}"
+        );
+        assert!(!connection.is_good());
+        drop(queue);
     }
 }
