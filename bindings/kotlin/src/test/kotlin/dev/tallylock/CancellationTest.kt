@@ -1,9 +1,11 @@
 package dev.tallylock
 
+import dev.tallylock.testing.Acquiring
+import dev.tallylock.testing.CancelPoints
 import dev.tallylock.testing.FaultProxy
 import dev.tallylock.testing.ServerKind
 import dev.tallylock.testing.TestServer
-import kotlinx.coroutines.CoroutineScope
+import dev.tallylock.testing.spin
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
 import kotlinx.coroutines.cancelAndJoin
@@ -16,7 +18,6 @@ import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.EnumSource
 import java.util.concurrent.atomic.AtomicReference
 import kotlin.random.Random
-import kotlin.time.Duration.Companion.microseconds
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.minutes
 import kotlin.time.Duration.Companion.seconds
@@ -32,7 +33,7 @@ class CancellationTest {
         runBlocking(Dispatchers.Default) {
             Tallylock.connect(server.url, PATIENT).use { client ->
                 val lock = client.lock(KEY, 10.minutes)
-                val points = Points(random)
+                val points = CancelPoints(random)
                 repeat(ROUNDS) {
                     val acquiring = Acquiring(this, lock)
                     spin(points.next())
@@ -53,7 +54,7 @@ class CancellationTest {
         runBlocking(Dispatchers.Default) {
             Tallylock.connect(server.url, PATIENT).use { client ->
                 val lock = client.lock(KEY, 10.minutes)
-                val points = Points(random)
+                val points = CancelPoints(random)
                 repeat(ROUNDS / 4) {
                     val lease = lock.acquire()
                     val waiters = List(3) { Acquiring(this, client.lock(KEY, 10.minutes)) }
@@ -98,7 +99,7 @@ class CancellationTest {
         val random = Random(SEED)
         Tallylock.connectBlocking(server.url, PATIENT.toJavaDuration()).use { client ->
             val lock = client.lock(KEY, 10.minutes.toJavaDuration())
-            val points = Points(random)
+            val points = CancelPoints(random)
             repeat(ROUNDS) {
                 val outcome = AtomicReference<Result<Unit>>()
                 val thread =
@@ -141,47 +142,8 @@ class CancellationTest {
         }
     }
 
-    /** When to cancel, in microseconds: how long a call takes here is found out by being too late and too early. */
-    private class Points(private val random: Random) {
-        private var longest = LONGEST_SPIN
-        private var late = 0
-        private var early = 0
-
-        fun next(): Int = random.nextInt(longest)
-
-        fun met(wasLate: Boolean) {
-            if (wasLate) late += 1 else early += 1
-            val aim = if (wasLate) longest / 10 * 9 else longest / 10 * 11
-            longest = aim.coerceIn(SHORTEST_SPIN, MOST_PATIENT_SPIN)
-        }
-
-        fun assertSpread() = assertTrue(late > 0 && early > 0, "$late came too late, $early did not")
-    }
-
-    /** An acquire in a coroutine of its own. A lease that it was given is kept, also where the coroutine ends as cancelled. */
-    private class Acquiring(
-        scope: CoroutineScope,
-        lock: Lock,
-    ) {
-        private val given = AtomicReference<Lease>()
-        private val job = scope.launch { given.set(lock.acquire(wait = 10.seconds)) }
-
-        /** Cancels it, and releases what it was given; says whether that was anything. */
-        suspend fun cancel(): Boolean {
-            job.cancelAndJoin()
-            val lease = given.get() ?: return false
-            lease.release()
-            return true
-        }
-    }
-
     /** What a cancelled acquire left would stay for ten minutes: this would wait in vain. */
     private suspend fun assertFree(client: Client) = client.lock(KEY, 10.minutes).acquire(wait = 10.seconds).release()
-
-    private fun spin(micros: Int) {
-        val until = System.nanoTime() + micros.microseconds.inWholeNanoseconds
-        while (System.nanoTime() < until) Thread.onSpinWait()
-    }
 
     private companion object {
         // A machine that is busy elsewhere may stall for seconds; a reply that is lost does not come at all.
@@ -190,9 +152,7 @@ class CancellationTest {
         const val SEED = 20130131
         const val ROUNDS = 300
 
-        // How long it is spun at most before a cancel, in microseconds: to begin with, and within which bounds later.
+        // In microseconds.
         const val LONGEST_SPIN = 1_500
-        const val SHORTEST_SPIN = 20
-        const val MOST_PATIENT_SPIN = 200_000
     }
 }

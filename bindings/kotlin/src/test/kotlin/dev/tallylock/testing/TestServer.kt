@@ -6,6 +6,7 @@ import redis.clients.jedis.params.SetParams
 import java.net.InetAddress
 import java.net.ServerSocket
 import java.nio.file.Files
+import java.nio.file.Path
 import java.util.concurrent.ConcurrentHashMap
 import kotlin.time.Duration.Companion.seconds
 import kotlin.time.TimeSource
@@ -20,7 +21,8 @@ enum class ServerKind(internal val program: String) {
 class TestServer private constructor(
     val port: Int,
     private val process: Process,
-) {
+    private val folder: Path,
+) : AutoCloseable {
     val url: String = "redis://127.0.0.1:$port"
 
     /** Another program's connection, to see and to do what tallylock does not. */
@@ -44,6 +46,13 @@ class TestServer private constructor(
         }
     }
 
+    /** Kills it, also while it is stopped. */
+    override fun close() {
+        bystander.close()
+        process.destroyForcibly().waitFor()
+        folder.toFile().deleteRecursively()
+    }
+
     fun signal(name: String) {
         check(ProcessBuilder("kill", "-$name", "${process.pid()}").start().waitFor() == 0) { "no $name for the server" }
     }
@@ -55,16 +64,17 @@ class TestServer private constructor(
         fun empty(kind: ServerKind): TestServer =
             running.computeIfAbsent(kind, ::start).also { it.bystander.flushAll() }
 
-        private const val ATTEMPTS = 8
-        private const val TEN_MINUTES = 600L
-        private val START_DEADLINE = 20.seconds
-
-        private fun start(kind: ServerKind): TestServer {
+        /** A server of its own, which the caller closes. */
+        fun start(kind: ServerKind): TestServer {
             repeat(ATTEMPTS) {
                 start(kind, freePort())?.let { return it }
             }
             error("${kind.program} found no free port in $ATTEMPTS attempts")
         }
+
+        private const val ATTEMPTS = 8
+        private const val TEN_MINUTES = 600L
+        private val START_DEADLINE = 20.seconds
 
         /** `null` if the server ended at once: somebody took the port meanwhile. */
         private fun start(
@@ -78,16 +88,11 @@ class TestServer private constructor(
                     *arrayOf("--port", "$port", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"),
                     *arrayOf("--dir", "$folder", "--daemonize", "no"),
                 ).redirectErrorStream(true).redirectOutput(folder.resolve("log").toFile()).start()
-            val stop =
-                Thread {
-                    process.destroy()
-                    process.waitFor()
-                    folder.toFile().deleteRecursively()
-                }
-            Runtime.getRuntime().addShutdownHook(stop)
+            val server = TestServer(port, process, folder)
+            Runtime.getRuntime().addShutdownHook(Thread(server::close))
             val started = TimeSource.Monotonic.markNow()
             while (process.isAlive) {
-                if (answers(port)) return TestServer(port, process)
+                if (answers(port)) return server
                 check(started.elapsedNow() < START_DEADLINE) { "${kind.program} does not answer" }
                 Thread.onSpinWait()
             }
