@@ -70,7 +70,7 @@ test-checks: test-fresh
 	@bash .ci/core-dependencies.sh
 	@bash .ci/file-lengths.sh
 	@python3 .ci/scripts.py
-	@python3 .ci/quoted.py README.md
+	@python3 .ci/quoted.py README.md docs/kotlin.md
 	@node .ci/wasm-file.mjs --at-most 61440
 	@$(LOGGED) checks $(TEST_PYTHON)/bin/pytest -v -p no:cacheprovider .ci/tests
 

@@ -16,7 +16,7 @@ import kotlinx.coroutines.withContext
 import kotlin.time.Duration
 
 /**
- * A lock: the thing named. Made by [Client.lock]. A handle is for one holder at a time: while a [Lease] that it acquired is
+ * A lock: the thing named. Made by [Client.lock] or [Redlock.lock]. A handle is for one holder at a time: while a [Lease] that it acquired is
  * ours, it acquires no other. Coroutines that are to wait for each other take a handle each, which costs nothing.
  */
 public class Lock internal constructor(private val handle: LockHandle) {
@@ -91,6 +91,7 @@ public class Lock internal constructor(private val handle: LockHandle) {
      *
      * @return the holder; `null` if nobody holds it
      * @throws WrongTypeException if the key holds something that is not a string
+     * @throws UnsupportedException if the lock is on several servers
      */
     public suspend fun inspect(): Holder? =
         handle.session
@@ -117,6 +118,7 @@ public class Lock internal constructor(private val handle: LockHandle) {
      * @throws OutcomeUnknownException if the reply was lost: inspect the lock again
      * @throws WrongTypeException if the lock or its fence is something that is not a string
      * @throws NotAnIntegerException if the fence is no number
+     * @throws UnsupportedException if the lock is on several servers
      */
     public suspend fun steal(
         expectedToken: ByteArray,

@@ -1,6 +1,8 @@
 package dev.tallylock
 
+import kotlinx.coroutines.runBlocking
 import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertFalse
 import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
@@ -36,6 +38,23 @@ class ArgumentsTest {
                 assertEquals(Applied.No, refused.applied)
                 assertTrue("surrogate" in refused.message.orEmpty())
             }
+        }
+    }
+
+    @Test
+    fun soItIsWhereAClientIsMade() {
+        val calls =
+            listOf<suspend () -> Any>(
+                { Tallylock.connect("redis://:sesame@$TEXT") },
+                { Tallylock.connectBlocking("redis://:sesame@$TEXT") },
+                { Tallylock.connect("memory://", owner = Owner.Label(TEXT)) },
+                { Tallylock.connectBlocking("memory://", owner = Owner.Label(TEXT)) },
+            )
+        for (call in calls) {
+            val refused = assertThrows(InvalidArgumentException::class.java) { runBlocking { call() } }
+            assertTrue("surrogate" in refused.message.orEmpty())
+            // It may hold a password.
+            assertFalse("sesame" in refused.message.orEmpty())
         }
     }
 

@@ -15,7 +15,7 @@ import dev.tallylock.internal.toUtf8
 import java.time.Duration
 
 /**
- * [dev.tallylock.Lock] with blocking verbs. Made by [Client.lock]. A handle is for one holder at a time: while a [Lease] that it
+ * [dev.tallylock.Lock] with blocking verbs. Made by [Client.lock] or [Redlock.lock]. A handle is for one holder at a time: while a [Lease] that it
  * acquired is ours, it acquires no other. Threads that are to wait for each other take a handle each, which costs nothing.
  */
 public class Lock internal constructor(private val handle: LockHandle) {
@@ -75,6 +75,7 @@ public class Lock internal constructor(private val handle: LockHandle) {
      *
      * @return the holder; `null` if nobody holds it
      * @throws dev.tallylock.WrongTypeException if the key holds something that is not a string
+     * @throws dev.tallylock.UnsupportedException if the lock is on several servers
      */
     public fun inspect(): Holder? =
         handle.session
@@ -97,6 +98,7 @@ public class Lock internal constructor(private val handle: LockHandle) {
      * @throws dev.tallylock.OutcomeUnknownException if the reply was lost: inspect the lock again
      * @throws dev.tallylock.WrongTypeException if the lock or its fence is something that is not a string
      * @throws dev.tallylock.NotAnIntegerException if the fence is no number
+     * @throws dev.tallylock.UnsupportedException if the lock is on several servers
      */
     public fun steal(
         expectedToken: ByteArray,

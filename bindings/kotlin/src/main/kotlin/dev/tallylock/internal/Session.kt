@@ -1,13 +1,10 @@
 package dev.tallylock.internal
 
-import dev.tallylock.Owner
 import java.lang.ref.Cleaner
 import java.lang.ref.Reference
 import dev.tallylock.ffi.close as closeClient
-import dev.tallylock.ffi.connect as connectClient
 import dev.tallylock.ffi.leaseFree as freeLease
 import dev.tallylock.ffi.meterFree as freeMeter
-import dev.tallylock.ffi.open as openClient
 import dev.tallylock.ffi.submitConnect as submitConnectClient
 
 /**
@@ -78,15 +75,9 @@ internal class Session private constructor(private val id: ULong) {
     fun close(): Unit = cleanable.clean()
 
     companion object {
-        /** Opens a client and connects it in the background. */
-        suspend fun open(
-            url: String,
-            timeoutMicros: Long?,
-            owner: Owner,
-            avoidScripts: Boolean,
-        ): Session {
-            val session =
-                created { openClient(url, timeoutMicros, owner.label(), owner == Owner.None, avoidScripts) }
+        /** Opens a client by [native], and connects it in the background. */
+        suspend fun open(native: () -> ULong): Session {
+            val session = opened(native)
             try {
                 session.await { client, ticket -> submitConnectClient(client, ticket) }.toUnit()
             } catch (failure: Throwable) {
@@ -96,17 +87,8 @@ internal class Session private constructor(private val id: ULong) {
             return session
         }
 
-        /** Opens a client and connects it on the calling thread. */
-        fun openBlocking(
-            url: String,
-            timeoutMicros: Long?,
-            owner: Owner,
-            avoidScripts: Boolean,
-        ): Session = created { connectClient(url, timeoutMicros, owner.label(), owner == Owner.None, avoidScripts) }
-
-        private inline fun created(native: () -> ULong): Session = Session(translated(native))
-
-        private fun Owner.label(): String? = (this as? Owner.Label)?.text
+        /** Opens a client by [native], which connects it too. */
+        fun opened(native: () -> ULong): Session = Session(translated(native))
     }
 }
 

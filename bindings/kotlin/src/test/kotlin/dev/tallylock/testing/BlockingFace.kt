@@ -11,6 +11,7 @@ import dev.tallylock.blocking.Lease
 import dev.tallylock.blocking.Lock
 import dev.tallylock.blocking.Memory
 import dev.tallylock.blocking.Meter
+import dev.tallylock.blocking.Redlock
 import dev.tallylock.blocking.Scan
 import dev.tallylock.blocking.Value
 import kotlinx.coroutines.future.await
@@ -85,6 +86,16 @@ class BlockingFace(val client: Client) :
     ) = client.expiring(pattern, within.toJavaDuration()).totals()
 
     private fun Scan.totals() = map { Listed(it.key.decodeToString(), it.total) }
+}
+
+class BlockingRedlock(val redlock: Redlock) :
+    FaceRedlock,
+    AutoCloseable by redlock {
+    override fun lock(
+        key: String,
+        ttl: Duration,
+        renewal: Renewal,
+    ): FaceLock = BlockingLock(redlock.lock(key, ttl.toJavaDuration(), renewal))
 }
 
 private class BlockingMeter(private val meter: Meter) : FaceMeter {

@@ -7,6 +7,7 @@ import dev.tallylock.Entry
 import dev.tallylock.Expiry
 import dev.tallylock.Flushed
 import dev.tallylock.LeaseState
+import dev.tallylock.Owner
 import dev.tallylock.Refused
 import dev.tallylock.Renewal
 import dev.tallylock.Tallylock
@@ -25,18 +26,59 @@ enum class Face {
             url: String,
             timeout: Duration?,
         ): FaceClient = SuspendingFace(Tallylock.connect(url, timeout))
+
+        override suspend fun connectRedlock(
+            urls: List<String>,
+            timeout: Duration?,
+            nodeTimeout: Duration?,
+            rejoin: Boolean,
+            owner: Owner,
+        ): FaceRedlock = SuspendingRedlock(Tallylock.connectRedlock(urls, timeout, nodeTimeout, rejoin, owner))
     },
     Blocking {
         override suspend fun connect(
             url: String,
             timeout: Duration?,
         ): FaceClient = BlockingFace(Tallylock.connectBlocking(url, timeout?.toJavaDuration()))
+
+        override suspend fun connectRedlock(
+            urls: List<String>,
+            timeout: Duration?,
+            nodeTimeout: Duration?,
+            rejoin: Boolean,
+            owner: Owner,
+        ): FaceRedlock =
+            BlockingRedlock(
+                Tallylock.connectRedlockBlocking(
+                    urls,
+                    timeout?.toJavaDuration(),
+                    nodeTimeout?.toJavaDuration(),
+                    rejoin,
+                    owner,
+                ),
+            )
     }, ;
 
     abstract suspend fun connect(
         url: String,
         timeout: Duration? = null,
     ): FaceClient
+
+    abstract suspend fun connectRedlock(
+        urls: List<String>,
+        timeout: Duration? = null,
+        nodeTimeout: Duration? = null,
+        rejoin: Boolean = false,
+        owner: Owner = Owner.HostAndPid,
+    ): FaceRedlock
+}
+
+interface FaceRedlock : AutoCloseable {
+    fun lock(
+        key: String,
+        ttl: Duration,
+        renewal: Renewal = Renewal.Default,
+    ): FaceLock
 }
 
 interface FaceClient : AutoCloseable {

@@ -10,6 +10,7 @@ import dev.tallylock.LeaseState
 import dev.tallylock.Lock
 import dev.tallylock.Memory
 import dev.tallylock.Meter
+import dev.tallylock.Redlock
 import dev.tallylock.Renewal
 import dev.tallylock.Scan
 import dev.tallylock.Value
@@ -76,6 +77,16 @@ class SuspendingFace(val client: Client) :
     ) = client.expiring(pattern, within).totals()
 
     private suspend fun Scan.totals() = map { Listed(it.key.decodeToString(), it.total) }.toList()
+}
+
+class SuspendingRedlock(val redlock: Redlock) :
+    FaceRedlock,
+    AutoCloseable by redlock {
+    override fun lock(
+        key: String,
+        ttl: Duration,
+        renewal: Renewal,
+    ): FaceLock = SuspendingLock(redlock.lock(key, ttl, renewal))
 }
 
 private class SuspendingMeter(private val meter: Meter) : FaceMeter {
