@@ -38,8 +38,8 @@ const granted = (ttlMs, then) => `
 
 test("a process does not stay alive for the leases that it holds", async () => {
   const begun = performance.now();
-  await run(`${granted(LONG_MS, "return [];")} lease.signal;`);
-  assert.ok(performance.now() - begun < LONG_MS / 4);
+  await run(`${granted(4 * LONG_MS, "return [];")} lease.signal;`);
+  assert.ok(performance.now() - begun < LONG_MS, "it has not waited for a renewal");
 });
 
 for (const [what, then] of [
@@ -48,8 +48,11 @@ for (const [what, then] of [
   ["answers with nonsense", "return 7;"],
 ]) {
   test(`nobody has to listen when a lease is lost because the transport ${what}`, async () => {
-    const printed = await run(`${granted(2_000, then)}
-      await new Promise((wake) => setTimeout(wake, 2_500));
+    const printed = await run(`${granted(4_000, then)}
+      while (lease.isValid()) {
+        await new Promise((wake) => setTimeout(wake, 50));
+      }
+      await new Promise((wake) => setTimeout(wake, 500));
       console.log(calls > 1, lease.isValid(), lease.signal.aborted, lease.signal.reason.code);
     `);
     assert.equal(printed, "true false true lost\n");
@@ -67,13 +70,13 @@ describe("on a server", () => {
     const printed = await run(
       `
       import { connect } from "tallylock";
-      const client = await connect({ url: "${server.url}" });
-      const take = async (key) => (await client.lock(key, { ttlMs: 3_000 }).acquire());
+      const client = await connect({ url: "${server.url}", timeoutMs: 60_000 });
+      const take = async (key) => (await client.lock(key, { ttlMs: 6_000 }).acquire());
       await take("forgotten");
       let loss;
       (await take("kept")).signal.addEventListener("abort", ({ target }) => (loss = target.reason));
       const isThere = async (key) => (await client.value(key).get()) !== null;
-      const until = performance.now() + 20_000;
+      const until = performance.now() + 60_000;
       while ((await isThere("forgotten")) && performance.now() < until) {
         gc();
         await new Promise((wake) => setTimeout(wake, 20));
@@ -93,11 +96,11 @@ describe("on a server", () => {
   });
 
   test("a thousand leases know whether they are lost, whatever happens to scripts and connections", async () => {
-    const client = await connect({ url: server.url, timeoutMs: 30_000 });
+    const client = await connect({ url: server.url, timeoutMs: 60_000 });
     const lock = client.lock("l", { ttlMs: LONG_MS, renewEveryMs: 2 });
     const losses = { caused: 0, told: 0 };
     for (let cycle = 0; cycle < 1_000; cycle++) {
-      const lease = await lock.acquire({ waitMs: 30_000 });
+      const lease = await lock.acquire({ waitMs: 60_000 });
       const trouble = Math.floor(Math.random() * 4);
       if (trouble === 0) {
         await server.other.script("FLUSH");

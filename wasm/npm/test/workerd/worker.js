@@ -25,16 +25,22 @@ async function work(client) {
     fences.push(lease.fence);
     return client
       .lock("invoice:42", { ttlMs: 30_000 })
-      .acquire({ waitMs: 50 })
+      .acquire({ waitMs: 1_000 })
       .catch(({ code }) => code);
   });
   await lock.using((lease) => fences.push(lease.fence));
-  const renewed = await client.lock("invoice:43", { ttlMs: 900 }).using(async (lease) => {
-    await new Promise((wake) => setTimeout(wake, 1_500));
+  const renewed = await client.lock("invoice:43", { ttlMs: 3_000 }).using(async (lease) => {
+    await new Promise((wake) => setTimeout(wake, 4_500));
     return lease.isValid() && !lease.signal.aborted;
   });
   const lost = await client.lock("invoice:44", { ttlMs: 300, renewEveryMs: false }).acquire();
-  await new Promise((wake) => lost.signal.addEventListener("abort", wake));
+  await new Promise((wake) => {
+    lost.signal.addEventListener("abort", wake);
+    // It may have been lost before.
+    if (lost.signal.aborted) {
+      wake(undefined);
+    }
+  });
   const wrong = await Promise.resolve()
     .then(() => client.counter("", { ttlMs: 1 }))
     .catch(({ code }) => code);
