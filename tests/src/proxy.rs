@@ -22,7 +22,7 @@ use trap::{Fate, Which};
 pub use command::{COMMANDS, Command, Stats};
 
 /// How long `await-held`, `await-lost`, `refuse` and `accept` wait.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running proxy; it cuts its connections and ends with this value.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Proxy {
     /// Refuses new connections from when it returns, until [`accept`](Self::accept); open ones stay.
     ///
     /// # Errors
-    /// If the door is still open after ten seconds.
+    /// If the door is still open after a minute.
     pub fn refuse(&self) -> io::Result<()> {
         self.turn(Door::Closing, Door::Closed)
     }
@@ -129,7 +129,7 @@ impl Proxy {
     /// Waits until that many replies are held: so many requests have been executed and their callers don't know.
     ///
     /// # Errors
-    /// If fewer are held after ten seconds.
+    /// If fewer are held after a minute.
     pub fn await_held(&self, count: usize) -> io::Result<()> {
         self.wait_for(&format!("{count} held replies"), |state| {
             state.held() >= count
@@ -139,7 +139,7 @@ impl Proxy {
     /// Waits until that many replies were lost in all.
     ///
     /// # Errors
-    /// If fewer were lost after ten seconds.
+    /// If fewer were lost after a minute.
     pub fn await_lost(&self, count: u64) -> io::Result<()> {
         self.wait_for(&format!("{count} lost replies"), |state| {
             state.lost >= count

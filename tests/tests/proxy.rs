@@ -71,6 +71,18 @@ on_each_server! {
         assert_eq!(read_exactly(&mut client, 8), ":1\r\n:1\r\n");
     }
 
+    /// Its caller may go on before the proxy has noted that the bytes are out.
+    fn a_reply_that_the_client_has_is_not_held(server: Server) {
+        let proxy = before(&server);
+        let mut client = through(&proxy);
+        for total in 1..=500 {
+            assert_eq!(increment(&mut client, "counter").unwrap(), total);
+            proxy.hold();
+            assert_eq!(proxy.stats().held, 0);
+            proxy.go();
+        }
+    }
+
     fn a_cut_takes_held_replies_with_it(server: Server) {
         let proxy = before(&server);
         let mut client = raw(&proxy);

@@ -28,9 +28,19 @@ struct Asked {
 /// A reply on its way to the client.
 #[derive(Debug)]
 pub(super) struct Ready {
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     pub(super) fate: Fate,
     pub(super) not_before: Instant,
+    /// Its bytes are being written to the client, who may have them already.
+    is_passing: bool,
+}
+
+impl Ready {
+    /// The bytes, which go to the client now: nothing holds them any more.
+    pub(super) fn pass(&mut self) -> Vec<u8> {
+        self.is_passing = true;
+        self.bytes.clone()
+    }
 }
 
 impl Line {
@@ -74,12 +84,13 @@ impl Line {
             bytes: reply.bytes,
             fate,
             not_before,
+            is_passing: false,
         });
         true
     }
 
-    pub(super) fn next_ready(&self) -> Option<&Ready> {
-        self.ready.front()
+    pub(super) fn next_ready(&mut self) -> Option<&mut Ready> {
+        self.ready.front_mut()
     }
 
     /// Notes that the first ready reply is with the client.
@@ -94,14 +105,10 @@ impl Line {
 
     /// How many replies wait for `go`: all of them, or the held ones and those behind them.
     pub(super) fn held(&self, all: bool) -> usize {
-        if all {
-            return self.ready.len();
-        }
-        let first = self
-            .ready
-            .iter()
-            .position(|ready| ready.fate == Fate::HoldReply);
-        first.map_or(0, |first| self.ready.len() - first)
+        let waiting = self.ready.iter().filter(|ready| !ready.is_passing);
+        waiting
+            .skip_while(|ready| !all && ready.fate != Fate::HoldReply)
+            .count()
     }
 
     pub(super) fn release_held(&mut self) {

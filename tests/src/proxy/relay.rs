@@ -217,7 +217,7 @@ impl Relay {
         let mut state = self.state();
         while state
             .lines
-            .get(&id)
+            .get_mut(&id)
             .is_some_and(|line| line.next_ready().is_some())
         {
             state = self.wait(state, None);
@@ -280,8 +280,8 @@ impl State {
             .sum()
     }
 
-    fn next_move(&self, id: u64) -> Move {
-        let Some(line) = self.lines.get(&id) else {
+    fn next_move(&mut self, id: u64) -> Move {
+        let Some(line) = self.lines.get_mut(&id) else {
             return Move::Stop;
         };
         let Some(ready) = line.next_ready() else {
@@ -295,7 +295,7 @@ impl State {
         }
         match ready.not_before.checked_duration_since(Instant::now()) {
             Some(early) if !early.is_zero() => Move::Wait(Some(early)),
-            _ => Move::Pass(ready.bytes.clone()),
+            _ => Move::Pass(ready.pass()),
         }
     }
 }
