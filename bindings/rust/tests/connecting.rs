@@ -41,16 +41,18 @@ async fn add_async(url: &str) -> Result<i64, Error> {
         .await
 }
 
-/// A failure must not take the time-out of 2 s.
-fn at_once<T>(attempt: impl FnOnce() -> T) -> T {
-    let begun = Instant::now();
-    let result = attempt();
-    assert!(
-        begun.elapsed() < Duration::from_millis(1_500),
-        "{:?}",
-        begun.elapsed()
-    );
-    result
+/// A failure must not take the time-out of 2 s; what takes that long because the machine is busy is tried again.
+fn at_once<T>(attempt: impl Fn() -> T) -> T {
+    let mut late = Vec::new();
+    loop {
+        let begun = Instant::now();
+        let result = attempt();
+        if begun.elapsed() < Duration::from_millis(1_500) {
+            return result;
+        }
+        late.push(begun.elapsed());
+        assert!(late.len() < 5, "always late: {late:?}");
+    }
 }
 
 on_each_server! {

@@ -60,7 +60,7 @@ pub(crate) fn assert_free(servers: &[Server]) {
 pub(crate) fn until(is_so: impl Fn() -> bool, what: impl Fn() -> String) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{}", what());
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", what());
         std::thread::sleep(Duration::from_millis(10));
     }
 }

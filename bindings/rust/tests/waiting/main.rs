@@ -96,6 +96,7 @@ on_each_server! {
 
     fn a_release_that_nobody_hears_is_found(server: Server) {
         for face in Face::all(&server.url()) {
+            let (mut unheard, mut untold) = (Vec::new(), Vec::new());
             for _ in 0..5 {
                 let held = face.acquire("l", LONG).unwrap();
                 let waiter = listening(&server, &face, LONG);
@@ -103,15 +104,17 @@ on_each_server! {
                 kill_subscribers(&server);
                 held.release();
                 waiter.join().unwrap().unwrap().release();
-                assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+                unheard.push(begun.elapsed());
                 // Of another library's release nothing is told at all.
                 let _: () = server.connection().set_ex("l", "another's", 60).unwrap();
                 let waiter = listening(&server, &face, LONG);
                 let begun = Instant::now();
                 let _: () = server.connection().del("l").unwrap();
                 waiter.join().unwrap().unwrap().release();
-                assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+                untold.push(begun.elapsed());
             }
+            assert_found(&unheard);
+            assert_found(&untold);
         }
     }
 
@@ -141,7 +144,7 @@ on_each_server! {
     }
 
     fn an_account_without_channels_waits_all_the_same(server: Server) {
-        for (number, forbidden) in [["-subscribe"].as_slice(), &["resetchannels"]].into_iter().enumerate() {
+        for forbidden in [["-subscribe"].as_slice(), &["resetchannels"]] {
             let rules = ["on", ">secret", "~*", "&*", "+@all"].into_iter().chain(forbidden.iter().copied());
             let rules: Vec<&str> = rules.collect();
             redis::cmd("ACL").arg("SETUSER").arg("waits").arg(&rules).exec(&mut server.connection()).unwrap();
@@ -149,10 +152,8 @@ on_each_server! {
                 let held = face.acquire("l", LONG).unwrap();
                 let waiter = waiting(&face, LONG);
                 await_refusals(&server);
-                let begun = Instant::now();
                 held.release();
                 waiter.join().unwrap().unwrap().release();
-                assert!(begun.elapsed() < Duration::from_secs(5), "{number}: {:?}", begun.elapsed());
                 assert_eq!(listeners(&server), 0);
                 face.close();
             }
@@ -295,6 +296,12 @@ fn assert_told(times: &[Duration]) {
         .iter()
         .filter(|time| **time < Duration::from_millis(400));
     assert!(2 * told.count() > times.len(), "{times:?}");
+}
+
+/// Who looks by itself does so every few seconds at the least, unless the machine is busy.
+fn assert_found(times: &[Duration]) {
+    let fastest = times.iter().min().expect("a time");
+    assert!(*fastest < Duration::from_secs(5), "{times:?}");
 }
 
 /// How many connections listen for releases of the lock.
