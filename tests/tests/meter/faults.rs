@@ -7,9 +7,7 @@ use tallylock::{Code, Flushed};
 use tallylock_testkit::{Proxy, Server};
 
 use crate::face::{Face, for_each_face};
-use crate::{PATIENCE, TTL, by_hand, once_keys, options, total};
-
-const TIMEOUT: Duration = Duration::from_millis(500);
+use crate::{PATIENCE, TIMEOUT, TTL, by_hand, once_keys, options, total};
 
 for_each_face! {
     lost_replies => what_was_flushed_and_not_answered_is_counted_once_by_the_blocking_face,
@@ -34,7 +32,7 @@ async fn lost_replies<F: Face>(server: Server) {
     let patient = options(&proxy.url()).timeout(TIMEOUT).unwrap();
     let meter = F::open(patient, by_hand()).await.unwrap();
     warm_up(&meter).await;
-    for round in 1..=4 {
+    for round in 1..=3 {
         meter.add("a", 5).unwrap();
         meter.add("b{t}", -1).unwrap();
         proxy.hold();
@@ -131,7 +129,7 @@ async fn refusals<F: Face>(server: Server) {
 async fn forgotten<F: Face>(server: Server) {
     let proxy = Proxy::before(server.address().parse().unwrap()).unwrap();
     let patient = options(&proxy.url()).timeout(TIMEOUT).unwrap();
-    let short = by_hand().remembering(Duration::from_millis(1_500)).unwrap();
+    let short = by_hand().remembering(2 * TIMEOUT).unwrap();
     let meter = F::open(patient, short).await.unwrap();
     warm_up(&meter).await;
     meter.add("a", 5).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use redis::Commands;
 use tallylock::{Code, Flushed, MeterOptions};
@@ -10,7 +10,7 @@ use tallylock_testkit::{Kind, Proxy, Server};
 use tempfile::TempDir;
 
 use crate::face::{Blocking, Face, for_each_face, in_runtime};
-use crate::{PATIENCE, by_hand, once_keys, options, total};
+use crate::{PATIENCE, TIMEOUT, by_hand, once_keys, options, total};
 
 for_each_face! {
     taken_up => what_was_not_flushed_is_counted_by_the_next_meter_of_the_blocking_face,
@@ -28,9 +28,8 @@ for_each_face! {
 async fn taken_up<F: Face>(server: Server) {
     let folder = TempDir::new().unwrap();
     let proxy = Proxy::before(server.address().parse().unwrap()).unwrap();
-    let timeout = Duration::from_millis(500);
     let open = async || {
-        let options = options(&proxy.url()).timeout(timeout).unwrap();
+        let options = options(&proxy.url()).timeout(TIMEOUT).unwrap();
         F::open(options, in_folder(&folder)).await.unwrap()
     };
     let meter = open().await;
@@ -115,8 +114,8 @@ async fn forgotten<F: Face>(server: Server) {
     let proxy = Proxy::before(server.address().parse().unwrap()).unwrap();
     let _: () = server.connection().lpush("list", "x").unwrap();
     let open = async || {
-        let options = options(&proxy.url()).timeout(Duration::from_millis(500));
-        let short = in_folder(&folder).remembering(Duration::from_millis(1_500));
+        let options = options(&proxy.url()).timeout(TIMEOUT);
+        let short = in_folder(&folder).remembering(2 * TIMEOUT);
         F::open(options.unwrap(), short.unwrap()).await.unwrap()
     };
     let meter = open().await;

@@ -13,7 +13,9 @@ use tallylock::{MeterOptions, Options};
 use tallylock_testkit::Server;
 
 const TTL: Duration = Duration::from_secs(900);
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Of clients whose server is silent: waited for by each test, and long enough for a busy machine.
+const TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// A meter that flushes only when it is told to.
 fn by_hand() -> MeterOptions {
