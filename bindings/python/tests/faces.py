@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Callable
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
@@ -10,6 +11,8 @@ import tallylock
 import tallylock.aio
 
 FACES = ("blocking", "asyncio")
+# Of clients whose calls are not to be given up because the machine is busy.
+PATIENCE = timedelta(seconds=60)
 
 
 class Face:
@@ -21,6 +24,7 @@ class Face:
         self._clients: list[Any] = []
 
     def connect(self, url: str, **options: Any) -> Any:
+        options = {"timeout": PATIENCE} | options
         if self._loop is None:
             client: Any = tallylock.connect(url, **options)
         else:

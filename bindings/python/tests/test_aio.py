@@ -1,7 +1,6 @@
 """What only the face for asyncio has: cancelling, many calls at once, event loops."""
 
 import asyncio
-import random
 import threading
 import time
 from collections.abc import AsyncIterator, Coroutine
@@ -12,6 +11,7 @@ import pytest
 
 import tallylock
 from handles import leases_count
+from points import Points
 from servers import FaultProxy, Server
 from tallylock import aio
 
@@ -47,20 +47,7 @@ def test_many_calls_at_once_get_their_own_answers(server: Server) -> None:
     asyncio.run(main())
 
 
-async def time_of_an_acquire(client: aio.Client) -> float:
-    """Return how many seconds one takes on this machine: the middle of some."""
-    taken = []
-    for _ in range(51):
-        start = time.monotonic()
-        lease = await client.lock("measured", ttl=TTL).acquire(wait=timedelta(seconds=20))
-        taken.append(time.monotonic() - start)
-        await lease.release()
-    return sorted(taken)[25]
-
-
 def test_cancelling_at_random_points_leaves_no_lock_and_no_wrong_answer(server: Server) -> None:
-    dice = random.Random(42)  # noqa: S311 - to be the same again
-
     async def count(client: aio.Client, over: asyncio.Event) -> None:
         counter, total = client.counter("c", ttl=TTL), 0
         while not over.is_set():
@@ -71,25 +58,24 @@ def test_cancelling_at_random_points_leaves_no_lock_and_no_wrong_answer(server: 
         async with connected(server.url) as client:
             over = asyncio.Event()
             counting = asyncio.create_task(count(client, over))
-            outcomes = {"cancelled": 0, "granted": 0}
-            longest = 2 * await time_of_an_acquire(client)
+            points = Points()
             for number in range(300):
                 lock = client.lock(f"l{number % 3}", ttl=TTL)
                 task = asyncio.create_task(lock.acquire(wait=timedelta(seconds=20)))
-                await asyncio.sleep(dice.random() * longest)
+                await points.next()
                 task.cancel()
                 try:
                     lease = await task
                 except asyncio.CancelledError:
-                    outcomes["cancelled"] += 1
+                    points.met(was_late=False)
                 else:
-                    outcomes["granted"] += 1
+                    points.met(was_late=True)
                     await lease.release()
             over.set()
             await counting
             for number in range(3):
                 assert await is_freed(server, f"l{number}")
-            assert min(outcomes.values()) > 20, outcomes
+            assert min(points.early, points.late) > 20, (points.early, points.late)
 
     before = leases_count()
     asyncio.run(main())

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:Deprecati
 
 KEY = "session:42:billableSecondsPending"
 TTL = timedelta(minutes=15)
+# Of clients whose server is silent: waited for by a test, and long enough for a busy machine.
+TIMEOUT = timedelta(milliseconds=1500)
 BY_HAND: dict[str, Any] = {"ttl": TTL, "interval": timedelta(hours=1)}
 NOTHING = tallylock.Flushed(0, 0, 0, 0)
 
@@ -77,7 +79,7 @@ def test_what_the_server_refuses_is_handed_out(face: Face, server: Server) -> No
 
 
 def test_memory_is_bounded(face: Face, server: Server, proxy: FaultProxy) -> None:
-    client = face.connect(proxy.url, timeout=timedelta(milliseconds=500))
+    client = face.connect(proxy.url, timeout=TIMEOUT)
     meter = client.meter(**BY_HAND, max_counters=2)
     proxy.do("refuse")
     proxy.do("cut")
@@ -94,7 +96,7 @@ def test_memory_is_bounded(face: Face, server: Server, proxy: FaultProxy) -> Non
 
 
 def test_lost_replies_and_a_server_that_is_away(face: Face, server: Server, proxy: FaultProxy) -> None:
-    meter = face.connect(proxy.url, timeout=timedelta(milliseconds=500)).meter(**BY_HAND)
+    meter = face.connect(proxy.url, timeout=TIMEOUT).meter(**BY_HAND)
     meter.add("warm", 1)
     meter.flush()
     meter.add(KEY, 30)
@@ -130,7 +132,7 @@ def test_an_error_of_the_block_comes_first(face: Face, server: Server, proxy: Fa
     with pytest.raises(ZeroDivisionError):
         fail(client, lambda: None)
     assert server.plain.get(KEY) == b"30"
-    away = face.connect(proxy.url, timeout=timedelta(milliseconds=500))
+    away = face.connect(proxy.url, timeout=TIMEOUT)
     away.counter(KEY, ttl=TTL).read()
     with pytest.raises(ZeroDivisionError) as caught:
         fail(away, go_away)
@@ -384,6 +386,11 @@ def test_a_flush_that_is_interrupted_goes_on(server: Server, proxy: FaultProxy) 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    def ring() -> None:
+        # The server has it, and so it comes in the middle of the flush.
+        proxy.do("await-held 1")
+        signal.raise_signal(signal.SIGALRM)
+
     client = tallylock.connect(proxy.url, timeout=timedelta(seconds=20))
     with client.meter(**BY_HAND) as meter:
         meter.add("warm", 1)
@@ -391,13 +398,14 @@ def test_a_flush_that_is_interrupted_goes_on(server: Server, proxy: FaultProxy) 
         meter.add(KEY, 30)
         proxy.do("hold")
         before = signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        interrupting = threading.Thread(target=ring)
+        interrupting.start()
         try:
             with pytest.raises(KeyboardInterrupt):
                 meter.flush()
+            interrupting.join()
         finally:
             signal.signal(signal.SIGALRM, before)
-        proxy.do("await-held 1")
         proxy.do("go")
         meter.add(KEY, 12)
         assert meter.flush().units == 12

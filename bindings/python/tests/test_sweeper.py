@@ -244,7 +244,7 @@ def test_a_task_that_is_told_to_stop_finishes_what_is_in_its_hand(server: Server
 
 
 def test_it_goes_on_where_another_is_at_work_or_the_server_is_away(server: Server, proxy: FaultProxy) -> None:
-    client, stop = tallylock.connect(proxy.url, timeout=timedelta(milliseconds=300)), threading.Event()
+    client, stop = tallylock.connect(proxy.url, timeout=timedelta(seconds=2)), threading.Event()
     counter(client, 0).add(30)
     other = tallylock.connect(server.url).lock("sweeper", ttl=LOCK_TTL).acquire()
     proxy.do("refuse")
