@@ -104,7 +104,7 @@ class CancellationTest {
                 val outcome = AtomicReference<Result<Unit>>()
                 val thread =
                     Thread {
-                        outcome.set(runCatching { lock.acquire(10.seconds.toJavaDuration()).release() })
+                        outcome.set(runCatching { lock.acquire(PATIENT.toJavaDuration()).release() })
                     }
                 thread.start()
                 spin(points.next())
@@ -113,7 +113,7 @@ class CancellationTest {
                 val failure = outcome.get().exceptionOrNull()
                 if (failure != null) assertEquals(InterruptedException::class, failure::class)
                 points.met(wasLate = failure == null)
-                lock.acquire(10.seconds.toJavaDuration()).release()
+                lock.acquire(PATIENT.toJavaDuration()).release()
             }
             points.assertSpread()
         }
@@ -143,11 +143,11 @@ class CancellationTest {
     }
 
     /** What a cancelled acquire left would stay for ten minutes: this would wait in vain. */
-    private suspend fun assertFree(client: Client) = client.lock(KEY, 10.minutes).acquire(wait = 10.seconds).release()
+    private suspend fun assertFree(client: Client) = client.lock(KEY, 10.minutes).acquire(wait = PATIENT).release()
 
     private companion object {
         // A machine that is busy elsewhere may stall for seconds; a reply that is lost does not come at all.
-        val PATIENT = 20.seconds
+        val PATIENT = 60.seconds
         const val KEY = "invoice:42"
         const val SEED = 20130131
         const val ROUNDS = 300

@@ -97,7 +97,7 @@ class MeterTest {
     fun lostRepliesAndAServerThatIsAwayCountOnce(setup: Setup) {
         val server = TestServer.empty(setup.kind)
         FaultProxy(server).use { proxy ->
-            withClient(setup.face, proxy.url, timeout = 500.milliseconds) { client ->
+            withClient(setup.face, proxy.url, timeout = 1500.milliseconds) { client ->
                 val meter = client.meter(15.minutes, maxCounters = 3)
                 meter.add("warm", 1)
                 meter.flush()
@@ -256,8 +256,12 @@ class MeterTest {
     fun aCloseThatIsInterruptedSaysWhatIsLost() {
         val server = TestServer.empty(ServerKind.Valkey)
         FaultProxy(server).use { proxy ->
-            val client = runBlocking { Tallylock.connect(proxy.url, timeout = 1.seconds) }
-            val meter = client.blocking.meter(java.time.Duration.ofMinutes(15))
+            val client = runBlocking { Tallylock.connect(proxy.url, timeout = 5.seconds) }
+            val meter =
+                client.blocking.meter(
+                    java.time.Duration.ofMinutes(15),
+                    interval = java.time.Duration.ofHours(1),
+                )
             meter.add("warm", 1)
             meter.flush()
             proxy.hold()
@@ -311,7 +315,7 @@ class MeterTest {
     private fun withClient(
         face: Face,
         url: String,
-        timeout: Duration? = null,
+        timeout: Duration? = 1.minutes,
         body: suspend (FaceClient) -> Unit,
     ) = runBlocking { face.connect(url, timeout).use { body(it) } }
 

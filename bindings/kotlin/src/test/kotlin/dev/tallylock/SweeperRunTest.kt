@@ -138,7 +138,7 @@ class SweeperRunTest {
     fun itGoesOnWhereAnotherIsAtWorkOrTheServerIsAway(kind: ServerKind) =
         onServer(kind) { bystander, server ->
             FaultProxy(server).use { proxy ->
-                Tallylock.connect(proxy.url, 300.milliseconds).use { client ->
+                Tallylock.connect(proxy.url, 2.seconds).use { client ->
                     val lease = bystander.lock(LOCK, 1.hours).acquire()
                     proxy.refuse()
                     proxy.cut()

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Assertions.assertTrue
 import java.util.concurrent.atomic.AtomicReference
 import kotlin.random.Random
 import kotlin.time.Duration.Companion.microseconds
-import kotlin.time.Duration.Companion.seconds
+import kotlin.time.Duration.Companion.minutes
 
 /** When to cancel, in microseconds: how long a call takes here is found out by being too late and too early. */
 class CancelPoints(private val random: Random) {
@@ -41,7 +41,7 @@ class Acquiring(
     lock: Lock,
 ) {
     private val given = AtomicReference<Lease>()
-    private val job = scope.launch { given.set(lock.acquire(wait = 10.seconds)) }
+    private val job = scope.launch { given.set(lock.acquire(wait = 1.minutes)) }
 
     /** Cancels it, and releases what it was given; says whether that was anything. */
     suspend fun cancel(): Boolean {

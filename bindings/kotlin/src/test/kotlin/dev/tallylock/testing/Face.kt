@@ -15,6 +15,7 @@ import dev.tallylock.TallylockException
 import java.nio.file.Path
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.hours
+import kotlin.time.Duration.Companion.minutes
 import kotlin.time.toJavaDuration
 
 /**
@@ -59,9 +60,10 @@ enum class Face {
             )
     }, ;
 
+    /** Unless a test is about its time-out, no call is given up because the machine is busy. */
     abstract suspend fun connect(
         url: String,
-        timeout: Duration? = null,
+        timeout: Duration? = 1.minutes,
     ): FaceClient
 
     abstract suspend fun connectRedlock(

@@ -18,7 +18,7 @@ data class Setup(
 
 /** Waits until [condition] holds, and fails after [within]. */
 fun eventually(
-    within: Duration = 20.seconds,
+    within: Duration = 60.seconds,
     condition: () -> Boolean,
 ) {
     val started = TimeSource.Monotonic.markNow()
