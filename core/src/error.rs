@@ -288,7 +288,7 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 /// Bytes as text for people, shortened if very long, and without what would break a line of a log.
-pub(crate) fn shown(bytes: &[u8]) -> String {
+pub fn shown(bytes: &[u8]) -> String {
     // Four bytes are the most that a character has.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN)]);
     let visible = |character: char| {

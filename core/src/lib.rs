@@ -7,6 +7,7 @@
 //! to wait), and is handed every [`step::Event`] with the time at which it happened. It never waits and never asks.
 #![forbid(unsafe_code)]
 
+pub(crate) mod aside;
 pub(crate) mod ballot;
 pub mod claim;
 pub mod counter;
@@ -20,6 +21,7 @@ pub mod lock;
 #[cfg(feature = "memory")]
 pub mod memory;
 pub mod meter;
+pub mod metrics;
 pub mod request;
 pub mod round;
 pub mod scan;

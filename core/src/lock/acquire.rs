@@ -3,6 +3,7 @@
 use super::Lock;
 use super::raise::{self, Raised};
 use super::votes::Votes;
+use crate::aside::Aside;
 use crate::ballot::{Ballot, Moves, are_without_scripts};
 use crate::error::{Code, Error};
 use crate::round::{Effect, pause};
@@ -39,6 +40,8 @@ pub struct Acquire {
     /// Why the last attempt was in vain.
     refusal: Option<Error>,
     attempts: u32,
+    /// How often it was asked for.
+    asked: Aside<u32>,
     /// Something was said of the lock since it was last asked for.
     notified: bool,
     /// Whether the next release will be told too.
@@ -118,6 +121,7 @@ impl Acquire {
             unsettled: false,
             refusal: None,
             attempts: 0,
+            asked: Aside(0),
             notified: false,
             listening: false,
             state: State::BackingOff {
@@ -143,6 +147,11 @@ impl Acquire {
         self.attempts
     }
 
+    /// How often it has asked for the lock.
+    pub fn asked(&self) -> u32 {
+        self.asked.0
+    }
+
     /// Whether it waits behind others, and has asked for nothing yet.
     pub fn is_behind(&self) -> bool {
         matches!(&self.state, State::BackingOff { .. }) && self.refusal.is_none()
@@ -161,6 +170,7 @@ impl Acquire {
 
     fn ask(&mut self, now: Instant, seats: &[Seat]) -> Progress {
         self.notified = false;
+        self.asked.0 += 1;
         let work = self.lock.granting(Script::LockAcquire, &self.token);
         let deadline = self.node_deadline(now).min(self.deadline);
         let (ballot, moves) = Ballot::start(work, Effect::Undone, seats, self.seed, deadline, now);

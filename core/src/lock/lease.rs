@@ -1,6 +1,8 @@
 //! A lease as its holder knows it.
 
-use super::{Extend, Grant, LeaseTtl, Lock, Release, Transferred, Verify};
+use super::news::Notes;
+use super::{End, Extend, Grant, LeaseTtl, Lock, News, Release, Transferred, Tried, Verify};
+use crate::aside::Aside;
 use crate::error::{Code, Error, Reason};
 use crate::settings::Settings;
 use crate::step::Step;
@@ -32,6 +34,7 @@ pub struct Lease {
     next_extend: u32,
     /// The shortest TTL that an extend asked for whose outcome is unknown: it may be executed yet.
     stray: Option<LeaseTtl>,
+    notes: Aside<Notes>,
 }
 
 /// How far the release has come.
@@ -70,10 +73,11 @@ type Started<O, T> = (O, Step<Result<T, Error>>);
 impl Lease {
     /// The lease that was granted.
     pub fn new(lock: Lock, grant: Grant) -> Self {
+        let since = lock.ttl().sent_at(grant.valid_until);
         Self {
             token: grant.token,
             fence: grant.fence,
-            given_at: lock.ttl().sent_at(grant.valid_until),
+            given_at: since,
             valid_until: grant.valid_until,
             ttl: lock.ttl(),
             lock,
@@ -84,6 +88,7 @@ impl Lease {
             extending: 0,
             next_extend: 0,
             stray: None,
+            notes: Aside(Notes::new(since)),
         }
     }
 
@@ -122,6 +127,23 @@ impl Lease {
     /// Whether the holder has let go of it, or begun to.
     pub fn is_left(&self) -> bool {
         self.leaving != Leaving::No
+    }
+
+    /// What has become of it since this was asked the last time, for those who count; nothing most times.
+    pub fn news(&mut self, now: Instant) -> Option<News> {
+        self.look_at_clock(now);
+        let end = match (&self.lost, self.leaving) {
+            (Some(lost), _) => lost.code().reason().map(End::Lost),
+            (None, Leaving::Done) => Some(End::Released),
+            (None, Leaving::Transferred) => Some(End::Transferred),
+            (None, Leaving::No | Leaving::Asked { .. }) => None,
+        };
+        self.notes.news(end, now.min(self.valid_until))
+    }
+
+    /// Whether its end was told as [news](Self::news).
+    pub fn has_told_its_end(&self) -> bool {
+        self.notes.has_ended()
     }
 
     /// Starts to extend it to `ttl` from now; `lost` if it is known not to be ours.
@@ -216,10 +238,13 @@ impl Lease {
         // What was over before is lost, and not released.
         self.look_at_clock(now);
         self.leaving = match self.leaving {
-            Leaving::No => Leaving::Asked {
-                open: 1,
-                since: now,
-            },
+            Leaving::No => {
+                self.notes.let_go(now);
+                Leaving::Asked {
+                    open: 1,
+                    since: now,
+                }
+            }
             Leaving::Asked { open, since } => Leaving::Asked {
                 open: open + 1,
                 since,
@@ -251,6 +276,7 @@ impl Lease {
     pub(super) fn transfer(&mut self, now: Instant) -> Result<Transferred, Error> {
         self.valid_until(now)?;
         self.leaving = Leaving::Transferred;
+        self.notes.let_go(now);
         Ok(Transferred::new(self.token.clone(), self.fence))
     }
 
@@ -273,7 +299,12 @@ impl Lease {
             _ => self.lose(&error),
         }
         self.leaving = match open {
-            1 => Leaving::No,
+            1 => {
+                if self.lost.is_none() {
+                    self.notes.hold_on();
+                }
+                Leaving::No
+            }
             more => Leaving::Asked {
                 open: more - 1,
                 since,
@@ -343,6 +374,11 @@ impl Lease {
         if error.code().reason().is_some() {
             self.lost.get_or_insert_with(|| error.clone());
         }
+    }
+
+    /// Takes in how a renewal of its own ended, for those who count.
+    pub(super) fn tried(&mut self, renewal: Tried) {
+        self.notes.tried(renewal);
     }
 
     /// What its time was given for, and when; the basis of the next renewal.

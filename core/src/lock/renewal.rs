@@ -1,6 +1,6 @@
 //! Keeping a lease, and telling when it is lost.
 
-use super::{Extend, Extending, Grant, Lease, LeaseTtl, Lock, Release, Transferred};
+use super::{Extend, Extending, Grant, Lease, LeaseTtl, Lock, Release, Transferred, Tried};
 use crate::error::{Code, Error, Reason};
 use crate::round::pause;
 use crate::settings::{Scripts, Settings};
@@ -333,7 +333,13 @@ impl Renewal {
                 .lost(Reason::TakenOver, error.detail().to_owned()),
             _ => error,
         });
+        let margin = attempt.extending.valid_until().since(now);
         let has_failed = self.lease.extended(attempt.extending, result).is_err();
+        self.lease.tried(if has_failed {
+            Tried::Failed
+        } else {
+            Tried::Renewed { margin }
+        });
         let longest = pause(self.failures);
         (self.failures, self.pause_until) = if has_failed {
             let paused = self.seed.jitter(self.failures, longest / 2, longest);
