@@ -6,9 +6,11 @@ use std::task::Context;
 use tallylock_core::drive::drive;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::lock::{Acquire, Grant, Keeping, Lock as LockSpec};
-use tallylock_core::time::Wait;
+use tallylock_core::time::{Instant, Wait};
 use tokio::sync::oneshot;
 
+use crate::acquiring::Acquiring;
+use crate::course::Course;
 use crate::held::Held;
 use crate::{Client, Lease, random};
 
@@ -24,6 +26,7 @@ pub(crate) async fn acquire(
     backend.check_open()?;
     let (settings, seed, now) = (backend.settings(), random::secret()?, backend.now());
     let way = client.way(now.plus(settings.patience(wait)));
+    let acquiring = Acquiring::begin(backend, &lock, wait, now);
     let waiter = client.join(&lock, wait);
     let (operation, step) = waiter.start(lock.clone(), wait, settings, seed, now);
     let (answer, answered) = oneshot::channel();
@@ -39,17 +42,23 @@ pub(crate) async fn acquire(
             let notified = |context: &mut Context<'_>| waiter.poll_notice(context);
             let observe = |acquire: &Acquire| {
                 client.backend().observe(acquire);
+                acquiring.observe(acquire);
                 if waiter.observe(acquire) {
                     client.hear();
                 }
-                if let Some(refusal) = acquire.refusal() {
-                    reply(&mut answer, waiter.leave_with(Err(refusal.clone())));
+                if let (Some(_), Some(refusal)) = (&answer, acquire.refusal()) {
+                    let refused = waiter.leave_with(Err(refusal.clone()));
+                    if let Err(error) = acquiring.answer(client.backend().now(), refused) {
+                        reply(&mut answer, Err(error));
+                    }
                 }
             };
             let result = drive(operation, step, &way, &way, cancelled, notified, observe).await;
             client.clear_if_closed();
-            let result = waiter.leave_with(result);
-            let lease = result.map(|grant| Unclaimed(Some(hold(&client, lock, keeping, grant))));
+            let now = client.backend().now();
+            let granted = acquiring.answer(now, waiter.leave_with(result));
+            let lease = granted
+                .map(|(grant, now)| Unclaimed::new(hold(&client, lock, keeping, grant, now)));
             reply(&mut answer, lease);
         }
     };
@@ -57,7 +66,11 @@ pub(crate) async fn acquire(
     let result = answered.await;
     drop(caller);
     match result {
-        Ok(result) => result.map(Unclaimed::claim),
+        Ok(result) => {
+            let lease = result?.claim();
+            lease.held().trace();
+            Ok(lease)
+        }
         Err(_) => Err(Error::new(
             Code::Cancelled,
             "the client's runtime was shut down",
@@ -66,11 +79,18 @@ pub(crate) async fn acquire(
 }
 
 /// The lease that was granted.
-pub(crate) fn hold(client: &Client, lock: LockSpec, keeping: Keeping, grant: Grant) -> Lease {
+pub(crate) fn hold(
+    client: &Client,
+    lock: LockSpec,
+    keeping: Keeping,
+    grant: Grant,
+    now: Instant,
+) -> Lease {
     let backend = client.backend();
-    let (keeping, now) = (backend.keeping(keeping), backend.now());
+    let keeping = backend.keeping(keeping);
     let (settings, seed) = (backend.settings(), random::jitter(now));
-    let held = Held::new(lock, grant, keeping, settings, seed, now);
+    let course = Course::new(Arc::clone(backend.counts()));
+    let held = Held::new(lock, grant, keeping, settings, seed, now, course);
     Lease::new(client.clone(), Arc::new(held))
 }
 

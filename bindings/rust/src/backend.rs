@@ -1,18 +1,20 @@
 //! What both clients are built on: settings, a clock, and what is counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tallylock_core::claim::Claimed;
 use tallylock_core::counter::Drained;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::lock::{Keeping, Stolen};
+use tallylock_core::metrics::{Counts, Metrics};
 use tallylock_core::settings::{Scripts, Settings};
 use tallylock_core::step::{Operation, Undelivered};
 use tallylock_core::time::Instant;
 
 use crate::clock::Clock;
 use crate::memory::Memory;
+use crate::per_process::PerProcess;
 
 /// A client's settings, its clock, and its counts.
 pub(crate) struct Backend {
@@ -21,8 +23,7 @@ pub(crate) struct Backend {
     without_scripts: Settings,
     /// By the server, or by the client's own settings.
     scripts_are_refused: AtomicBool,
-    healed: AtomicU64,
-    stolen: AtomicU64,
+    counts: PerProcess<Arc<Counts>>,
     closed: AtomicBool,
 }
 
@@ -41,8 +42,7 @@ impl Backend {
                 ..settings
             },
             scripts_are_refused: AtomicBool::new(avoided),
-            healed: AtomicU64::new(0),
-            stolen: AtomicU64::new(0),
+            counts: PerProcess::new(),
             closed: AtomicBool::new(false),
         }
     }
@@ -95,25 +95,27 @@ impl Backend {
     }
 
     fn count_healed(&self, was_healed: bool) {
-        self.healed
-            .fetch_add(u64::from(was_healed), Ordering::Relaxed);
-    }
-
-    pub(crate) fn healed(&self) -> u64 {
-        self.healed.load(Ordering::Relaxed)
+        if was_healed {
+            self.counts().healed();
+        }
     }
 
     /// What a steal has done; it is counted, and logged with its reason.
     pub(crate) fn stole(&self, stolen: Option<Stolen>) -> Option<Stolen> {
         if let Some(Stolen { fence, message }) = &stolen {
-            self.stolen.fetch_add(1, Ordering::Relaxed);
+            self.counts().stolen();
             tracing::warn!(fence, "{message}");
         }
         stolen
     }
 
-    pub(crate) fn stolen(&self) -> u64 {
-        self.stolen.load(Ordering::Relaxed)
+    /// What is counted in this process.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        self.counts.get_or_init(Arc::default)
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        self.counts().metrics()
     }
 
     pub(crate) fn memory(&self) -> Option<Memory> {

@@ -24,8 +24,8 @@ use crate::site::{Node, Place, Site};
 use crate::waiters::{Waiter, Waiters};
 use crate::way::Way;
 use crate::{
-    Counter, Guarded, Lock, Meter, MeterOptions, Options, Scan, SweepOptions, Sweeper, Value,
-    clock, random, spec, subscriber,
+    Counter, Guarded, Lock, Meter, MeterOptions, Metrics, Options, Scan, SweepOptions, Sweeper,
+    Value, clock, random, spec, subscriber,
 };
 
 /// A client whose calls are futures, on tokio. Cheap to clone; clones share one connection, over which any number of
@@ -250,12 +250,32 @@ impl Client {
 
     /// How many counters that had lost their TTL were given one again by this client's drains.
     pub fn healed(&self) -> u64 {
-        self.inner.backend.healed()
+        self.inner.backend.metrics().healed
     }
 
     /// How many locks this client has stolen.
     pub fn stolen(&self) -> u64 {
-        self.inner.backend.stolen()
+        self.inner.backend.metrics().stolen
+    }
+
+    /// What was counted of this client's locks and counters in this process, since the client was made: waits, attempts, holds,
+    /// renewals and losses. Clones count together. Sends nothing, and may be asked for as often as one likes, also after
+    /// [`close`](Self::close).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tallylock::Error> {
+    /// # use std::time::Duration;
+    /// let client = tallylock::Client::connect("memory://").await?;
+    /// let lock = client.lock("invoice:42", Duration::from_secs(30))?;
+    /// lock.acquire(Duration::from_secs(5)).await?.release().await?;
+    /// let metrics = client.metrics();
+    /// assert_eq!((metrics.granted, metrics.released, metrics.lost.total()), (1, 1, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn metrics(&self) -> Metrics {
+        self.inner.backend.metrics()
     }
 
     /// The test face of a `memory://` client; nothing for others.

@@ -18,6 +18,7 @@ use tallylock_core::token::Seed;
 use tokio::sync::Notify;
 
 use crate::clock;
+use crate::course::Course;
 
 /// A granted lock, with what has become of it since.
 pub(crate) struct Held {
@@ -30,6 +31,7 @@ pub(crate) struct Held {
     /// Whether it is renewed, or somebody wants to be told of its loss.
     is_watched: AtomicBool,
     state: Mutex<State>,
+    course: Course,
     /// Tell of each change that somebody may wait for: to tasks, and to threads.
     changed: Notify,
     changed_for_threads: Condvar,
@@ -70,6 +72,7 @@ impl Held {
         settings: &Settings,
         seed: Seed,
         now: Instant,
+        course: Course,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let fence = grant.fence;
@@ -85,6 +88,7 @@ impl Held {
                 told: Told::default(),
                 on_lost: Vec::new(),
             }),
+            course,
             changed: Notify::const_new(),
             changed_for_threads: Condvar::new(),
         }
@@ -96,6 +100,11 @@ impl Held {
 
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Has it traced from now on, in the span of the caller.
+    pub(crate) fn trace(&self) {
+        self.course.trace(&self.lock, self.fence);
     }
 
     /// Has it looked at without being asked from now on.
@@ -338,14 +347,26 @@ impl Held {
         }
         let mut state = self.state();
         let result = act(&mut state.renewal);
+        let news = state.renewal.lease().news(now);
+        if let Some(news) = &news {
+            // Who is told of it finds it counted.
+            self.course.count(news);
+        }
+        let lease = state.renewal.lease();
+        let lost = news.and_then(|_| lease.lost(now).cloned());
         let told = Told {
-            lost: state.renewal.lease().lost(now).is_some(),
+            lost: lease.lost(now).is_some(),
             left: state.renewal.lease().is_left(),
             over: state.renewal.is_over(),
         };
         if told != state.told || (told.lost && !state.on_lost.is_empty()) {
             state.told = told;
             self.tell(state, now);
+        } else {
+            drop(state);
+        }
+        if let Some(news) = news {
+            self.course.tell(&news, self.fence, lost.as_ref());
         }
         Ok(result)
     }
@@ -380,6 +401,16 @@ impl Held {
     }
 }
 
+impl Drop for Held {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        let renewal = &mut state.unwrap_or_else(PoisonError::into_inner).renewal;
+        if !renewal.lease().has_told_its_end() && self.process == std::process::id() {
+            self.course.abandon();
+        }
+    }
+}
+
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
@@ -399,6 +430,8 @@ fn call_back(callback: OnLost, error: Error) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use tallylock_core::error::Code;
     use tallylock_core::lock::Acquire;
     use tallylock_core::memory::Memory;
@@ -423,7 +456,15 @@ mod tests {
             match step.next {
                 Next::Done(grant) => {
                     let (grant, keeping) = (grant.unwrap(), Keeping::default());
-                    return Held::new(lock, grant, keeping, &settings, seed(), START);
+                    return Held::new(
+                        lock,
+                        grant,
+                        keeping,
+                        &settings,
+                        seed(),
+                        START,
+                        Course::new(Arc::default()),
+                    );
                 }
                 Next::WaitUntil(_) => {
                     let call = &step.calls[0];
@@ -439,10 +480,8 @@ mod tests {
 
     #[test]
     fn a_child_process_holds_nothing() {
-        let held = Held {
-            process: std::process::id() + 1,
-            ..held()
-        };
+        let mut held = held();
+        held.process += 1;
         let settings = Settings::default();
         assert_eq!(held.remaining(START), Duration::ZERO);
         let forked = [

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
+mod acquiring;
 mod backend;
 pub mod blocking;
 mod claims;
@@ -36,6 +37,7 @@ mod clock;
 mod connection;
 mod connections;
 mod counter;
+mod course;
 mod dial;
 mod endpoint;
 mod guarded;
@@ -81,6 +83,7 @@ pub use tallylock_core::error::{Applied, Code, Error, Reason};
 pub use tallylock_core::key::SideKey;
 pub use tallylock_core::lock::{Holder, Stolen};
 pub use tallylock_core::meter::{Flushed, Refused};
+pub use tallylock_core::metrics::{Losses, Metrics};
 pub use tallylock_core::scan::Found;
 pub use tallylock_core::step::Reply;
 pub use tallylock_core::value::{Offered, Update};

@@ -95,7 +95,9 @@ impl Lock {
         let (operation, step) = transferred.adopt(lock.clone(), settings, random::jitter(now), now);
         let way = self.client.way(now.plus(settings.timeout.as_millis()));
         let grant = self.client.run(operation, step, &way).await?;
-        let lease = hold(&self.client, lock.clone(), *keeping, grant);
+        backend.counts().adopted();
+        let lease = hold(&self.client, lock.clone(), *keeping, grant, backend.now());
+        lease.held().trace();
         self.spec.remember(lease.held());
         Ok(lease)
     }

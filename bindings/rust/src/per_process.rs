@@ -1,5 +1,6 @@
 //! What each process has for itself.
 
+use std::convert::Infallible;
 use std::process;
 use std::sync::OnceLock;
 
@@ -30,9 +31,19 @@ impl<T> PerProcess<T> {
 
     /// That of this process.
     pub(crate) fn get(&self, make: impl FnOnce() -> Result<T, Error>) -> Result<&T, Error> {
+        self.get_or_try(make)
+    }
+
+    /// The same, of what can always be made.
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        let Ok(value) = self.get_or_try::<Infallible>(|| Ok(make()));
+        value
+    }
+
+    fn get_or_try<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         match self.own.get() {
             Some((owner, value)) if *owner == process::id() => Ok(value),
-            Some(_) => self.child.get_or_init(Box::default).get(make),
+            Some(_) => self.child.get_or_init(Box::default).get_or_try(make),
             None => {
                 let fresh = (process::id(), make()?);
                 // Where two threads have made one, the slower one's is dropped.
@@ -80,7 +91,7 @@ mod tests {
             value.get(|| Ok(Arc::clone(&ours))).unwrap(),
             &ours
         ));
-        assert!(Arc::ptr_eq(value.get(|| Ok(Arc::new(()))).unwrap(), &ours));
+        assert!(Arc::ptr_eq(value.get_or_init(Arc::default), &ours));
         assert!(Arc::ptr_eq(value.present().unwrap(), &ours));
         drop(value);
         assert_eq!(

@@ -18,7 +18,7 @@ use crate::endpoint::Target;
 use crate::memory::Memory;
 use crate::site::{Node, Place, Site};
 use crate::spec::LockSpec;
-use crate::{Client, Lock, Options, Owner, clock};
+use crate::{Client, Lock, Metrics, Options, Owner, clock};
 
 /// A client whose locks are on several independent servers, of which more than half decide: a lock is held while a minority of
 /// them is down, hung or restarted. It has locks only. Cheap to clone; its calls are futures, on tokio.
@@ -96,6 +96,11 @@ impl Redlock {
             Node::Server(_) => None,
         });
         memories.collect()
+    }
+
+    /// What was counted of this client's locks, as [`Client::metrics`].
+    pub fn metrics(&self) -> Metrics {
+        self.client.metrics()
     }
 
     /// Closes the connections once the calls under way are over, as [`Client::close`] does: no lease is renewed any more.

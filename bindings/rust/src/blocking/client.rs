@@ -25,7 +25,7 @@ use crate::held::Held;
 use crate::memory::{Caller, Memory, Server};
 use crate::scan::Walk;
 use crate::site::Site;
-use crate::{MeterOptions, Options, clock, random, spec};
+use crate::{MeterOptions, Metrics, Options, clock, random, spec};
 
 /// A client whose calls block the calling thread. Cheap to clone; clones share connections.
 ///
@@ -191,12 +191,19 @@ impl Client {
 
     /// How many counters that had lost their TTL were given one again by this client's drains.
     pub fn healed(&self) -> u64 {
-        self.backend.healed()
+        self.backend.metrics().healed
     }
 
     /// How many locks this client has stolen.
     pub fn stolen(&self) -> u64 {
-        self.backend.stolen()
+        self.backend.metrics().stolen
+    }
+
+    /// What was counted of this client's locks and counters in this process, since the client was made: waits, attempts, holds,
+    /// renewals and losses. Clones count together. Sends nothing, and may be asked for as often as one likes, also after
+    /// [`close`](Self::close).
+    pub fn metrics(&self) -> Metrics {
+        self.backend.metrics()
     }
 
     /// The test face of a `memory://` client; nothing for others.

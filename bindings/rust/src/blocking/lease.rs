@@ -9,6 +9,7 @@ use tallylock_core::lock::{Grant, Keeping, Lock as LockSpec};
 use tallylock_core::time::Instant;
 
 use super::Client;
+use crate::course::Course;
 use crate::held::Held;
 use crate::random;
 
@@ -30,11 +31,15 @@ impl Lease {
         lock: LockSpec,
         keeping: Keeping,
         grant: Grant,
+        now: Instant,
     ) -> Result<Self, Error> {
         let backend = client.backend();
-        let (keeping, now) = (backend.keeping(keeping), backend.now());
+        let keeping = backend.keeping(keeping);
         let (settings, seed) = (backend.settings(), random::jitter(now));
-        let held = Arc::new(Held::new(lock, grant, keeping, settings, seed, now));
+        let course = Course::new(Arc::clone(backend.counts()));
+        let held = Held::new(lock, grant, keeping, settings, seed, now, course);
+        held.trace();
+        let held = Arc::new(held);
         let lease = Self { client, held };
         if let Err(error) = lease.client.keep(&lease.held) {
             // Why it is given back is what the caller is told.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tallylock_core::error::Error;
 use tallylock_core::lock::{Grant, Holder, Inspect, Keeping, Steal, Stolen};
-use tallylock_core::time::Wait;
+use tallylock_core::time::{Instant, Wait};
 
 use super::acquire::acquire;
 use super::{Client, Lease};
@@ -74,8 +74,8 @@ impl Lock {
         let backend = self.client.backend();
         backend.check_open()?;
         self.spec.check_free(backend.now())?;
-        let grant = acquire(&self.client, &self.spec.lock, wait)?;
-        self.hold(grant)
+        let (grant, now) = acquire(&self.client, &self.spec.lock, wait)?;
+        self.hold(grant, now)
     }
 
     /// Takes over a lease that [`Lease::transfer`] gave away, with its fence, for this lock's TTL from now.
@@ -92,12 +92,13 @@ impl Lock {
         let grant = self
             .client
             .run(|settings, now| transferred.adopt(lock, settings, random::jitter(now), now))?;
-        self.hold(grant)
+        backend.counts().adopted();
+        self.hold(grant, backend.now())
     }
 
-    fn hold(&self, grant: Grant) -> Result<Lease, Error> {
+    fn hold(&self, grant: Grant, now: Instant) -> Result<Lease, Error> {
         let LockSpec { lock, keeping, .. } = &self.spec;
-        let lease = Lease::new(self.client.clone(), lock.clone(), *keeping, grant)?;
+        let lease = Lease::new(self.client.clone(), lock.clone(), *keeping, grant, now)?;
         self.spec.remember(lease.held());
         Ok(lease)
     }

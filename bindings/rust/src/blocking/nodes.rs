@@ -11,6 +11,7 @@ use tallylock_core::step::{Next, Operation, Step};
 use tallylock_core::time::Wait;
 
 use super::background::{runtime, wait, wait_for};
+use crate::acquiring::Acquiring;
 use crate::backend::Backend;
 use crate::held::Held;
 use crate::per_process::PerProcess;
@@ -69,14 +70,17 @@ impl Nodes {
         acquire: Acquire,
         step: Step<Result<Grant, Error>>,
         wait_for_lock: Wait,
+        acquiring: &Arc<Acquiring>,
     ) -> Result<Grant, Error> {
         let client = self.client()?.clone();
         let patience = self.backend.settings().patience(wait_for_lock);
         let (answer, answered) = mpsc::channel();
+        let acquiring = Arc::clone(acquiring);
         runtime()?.spawn(async move {
             let way = client.way(client.backend().now().plus(patience));
             let observe = |acquire: &Acquire| {
                 client.backend().observe(acquire);
+                acquiring.observe(acquire);
                 if let Some(refusal) = acquire.refusal() {
                     // The first that is sent counts; whoever has it hears no more.
                     drop(answer.send(Err(refusal.clone())));

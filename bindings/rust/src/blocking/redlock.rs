@@ -11,7 +11,7 @@ use super::nodes::Nodes;
 use super::{Client, Lock};
 use crate::site::Site;
 use crate::spec::LockSpec;
-use crate::{Memory, RedlockOptions};
+use crate::{Memory, Metrics, RedlockOptions};
 
 /// A client whose locks are on several independent servers, as [`crate::Redlock`]; its calls block the calling thread, while
 /// the servers are asked at the same time in the background. Cheap to clone.
@@ -76,6 +76,11 @@ impl Redlock {
             Site::Server(_) => None,
         });
         memories.collect()
+    }
+
+    /// What was counted of this client's locks, as [`Client::metrics`].
+    pub fn metrics(&self) -> Metrics {
+        self.client.metrics()
     }
 
     /// Closes the connections, as [`Client::close`] does: no lease is renewed any more.
