@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tallylock::{Error, Options, Owner, Redlock, RedlockOptions, blocking};
+use tallylock::{Error, Metrics, Options, Owner, Redlock, RedlockOptions, blocking};
 use tokio::sync::OnceCell;
 
 use crate::argument;
@@ -75,9 +75,7 @@ pub fn close(client: u64) {
 /// Fails with `closed`.
 #[uniffi::export]
 pub fn client_healed(client: u64) -> Result<u64, CallError> {
-    let here = registry::client(client)?;
-    Ok(here.blocking.get().map_or(0, blocking::Client::healed)
-        + here.background.get().map_or(0, tallylock::Client::healed))
+    Ok(registry::client(client)?.metrics().healed)
 }
 
 /// How many locks this client has stolen.
@@ -85,9 +83,7 @@ pub fn client_healed(client: u64) -> Result<u64, CallError> {
 /// Fails with `closed`.
 #[uniffi::export]
 pub fn client_stolen(client: u64) -> Result<u64, CallError> {
-    let here = registry::client(client)?;
-    Ok(here.blocking.get().map_or(0, blocking::Client::stolen)
-        + here.background.get().map_or(0, tallylock::Client::stolen))
+    Ok(registry::client(client)?.metrics().stolen)
 }
 
 /// What a client was opened with, and what it has in each process.
@@ -282,6 +278,14 @@ impl Here {
             }
         };
         self.background.get_or_try_init(connect).await
+    }
+
+    /// What both connections have counted.
+    pub(crate) fn metrics(&self) -> Metrics {
+        let blocking = self.blocking.get().map(blocking::Client::metrics);
+        let background = self.background.get().map(tallylock::Client::metrics);
+        let both = blocking.into_iter().chain(background);
+        both.fold(Metrics::default(), Metrics::plus)
     }
 
     /// Closes the connections if the client is closed and has no call under way in the background.

@@ -26,6 +26,7 @@ pub mod lease;
 pub mod lock;
 pub mod memory;
 pub mod meter;
+pub mod metrics;
 pub mod operator;
 pub mod packed;
 pub mod redlock;

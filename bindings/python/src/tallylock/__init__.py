@@ -22,6 +22,7 @@ from tallylock._lock import Lock
 from tallylock._loss import Loss
 from tallylock._memory import Memory, MemoryKey
 from tallylock._meter import Flushed, Meter, Refused
+from tallylock._metrics import Losses, Metrics
 from tallylock._once import Added, Claim, OpenClaim
 from tallylock._redlock import Redlock, connect_redlock
 from tallylock._scan import CounterFound, Scan
@@ -73,10 +74,12 @@ __all__ = [
     "Lease",
     "Lock",
     "Loss",
+    "Losses",
     "LostError",
     "Memory",
     "MemoryKey",
     "Meter",
+    "Metrics",
     "NotAnIntegerError",
     "OpenClaim",
     "OutOfMemoryError",

@@ -14,6 +14,7 @@ from tallylock._guarded import Guarded
 from tallylock._lock import Lock
 from tallylock._memory import Memory
 from tallylock._meter import Meter, meter_settings
+from tallylock._metrics import Metrics
 from tallylock._once import Added
 from tallylock._scan import Scan
 from tallylock._session import Session, connected
@@ -246,6 +247,15 @@ class Client:
     def stolen(self) -> int:
         """How many locks this client has stolen."""
         return self._session.stolen()
+
+    def metrics(self) -> Metrics:
+        """Return what was counted of this client's locks and counters in this process; nothing is sent.
+
+        Raises:
+            ClosedError: if the client is closed.
+
+        """
+        return self._session.metrics()
 
     @property
     def memory(self) -> Memory | None:

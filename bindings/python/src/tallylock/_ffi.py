@@ -48,6 +48,8 @@ command_line: Callable[[list[bytes]], int] = _native.command_line
 
 client_healed: Callable[[int], int] = _native.client_healed
 client_stolen: Callable[[int], int] = _native.client_stolen
+# 21 numbers, in the order that the metrics module of the native library says.
+client_metrics: Callable[[int], bytes] = _native.client_metrics
 client_has_memory: Callable[[int], bool] = _native.client_has_memory
 
 # Checks of what a handle is made with.

@@ -8,6 +8,7 @@ from typing import Literal
 from tallylock import _ffi
 from tallylock._arguments import Binary
 from tallylock._lock import Lock
+from tallylock._metrics import Metrics
 from tallylock._session import Session, redlock_arguments
 from tallylock.errors import translating
 
@@ -79,6 +80,15 @@ class Redlock:
 
         """
         return Lock(self._session, key, ttl)
+
+    def metrics(self) -> Metrics:
+        """Return what was counted of this client's locks in this process; nothing is sent.
+
+        Raises:
+            ClosedError: if the client is closed.
+
+        """
+        return self._session.metrics()
 
     def close(self) -> None:
         """Close the client, touching no data: locks that are held stay until their TTL ends.

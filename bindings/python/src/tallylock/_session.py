@@ -9,6 +9,7 @@ from tallylock import _ffi
 from tallylock._arguments import optional_microseconds
 from tallylock._ids import free_forgotten
 from tallylock._memory import Memory
+from tallylock._metrics import Metrics, unpack_metrics
 from tallylock.errors import translating
 
 
@@ -38,6 +39,13 @@ class Session:
         """Return how many locks this client has stolen."""
         with translating():
             return _ffi.client_stolen(self.client_id)
+
+    def metrics(self) -> Metrics:
+        """Return what this client has counted."""
+        # Those that nobody has any more are to be counted as such.
+        free_forgotten()
+        with translating():
+            return unpack_metrics(_ffi.client_metrics(self.client_id))
 
     def memory(self) -> Memory | None:
         """Return the test face if the server is in memory."""

@@ -11,6 +11,7 @@ from tallylock._arguments import Binary
 from tallylock._batch import Entry, packed_entries, unpack_results
 from tallylock._memory import Memory
 from tallylock._meter import meter_settings
+from tallylock._metrics import Metrics
 from tallylock._once import Added
 from tallylock._session import opened
 from tallylock._sweep import SweepPlan
@@ -254,6 +255,15 @@ class Client:
     def stolen(self) -> int:
         """How many locks this client has stolen."""
         return self._calls.session.stolen()
+
+    def metrics(self) -> Metrics:
+        """Return what was counted of this client's locks and counters in this process; nothing is sent.
+
+        Raises:
+            ClosedError: if the client is closed.
+
+        """
+        return self._calls.session.metrics()
 
     @property
     def memory(self) -> Memory | None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from tallylock import _ffi
 from tallylock._arguments import Binary
+from tallylock._metrics import Metrics
 from tallylock._session import Session, redlock_arguments
 from tallylock.aio._calls import Calls
 from tallylock.aio._lock import Lock
@@ -86,6 +87,15 @@ class Redlock:
 
         """
         return Lock(self._calls, key, ttl)
+
+    def metrics(self) -> Metrics:
+        """Return what was counted of this client's locks in this process; nothing is sent.
+
+        Raises:
+            ClosedError: if the client is closed.
+
+        """
+        return self._calls.session.metrics()
 
     async def close(self) -> None:
         """Close the client, touching no data, and wait until the calls under way have ended.
