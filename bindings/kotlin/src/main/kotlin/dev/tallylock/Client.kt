@@ -2,6 +2,7 @@ package dev.tallylock
 
 import dev.tallylock.ffi.clientHasMemory
 import dev.tallylock.ffi.clientHealed
+import dev.tallylock.ffi.clientMetrics
 import dev.tallylock.ffi.clientStolen
 import dev.tallylock.ffi.submitClientAddMany
 import dev.tallylock.internal.CounterHandle
@@ -16,6 +17,7 @@ import dev.tallylock.internal.lending
 import dev.tallylock.internal.meterSettings
 import dev.tallylock.internal.sweepArguments
 import dev.tallylock.internal.toAddResults
+import dev.tallylock.internal.toMetrics
 import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toNative
 import dev.tallylock.internal.toUtf8
@@ -59,6 +61,14 @@ public class Client internal constructor(internal val session: Session) : AutoCl
      */
     public val stolen: Long
         get() = session.call(::clientStolen).toLong()
+
+    /**
+     * What was counted of this client's locks and counters; nothing is sent.
+     *
+     * @return the numbers of this moment
+     * @throws ClosedException if the client is closed
+     */
+    public fun metrics(): Metrics = session.call(::clientMetrics).toMetrics()
 
     /**
      * A counter.

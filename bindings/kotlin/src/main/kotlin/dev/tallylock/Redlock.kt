@@ -1,7 +1,9 @@
 package dev.tallylock
 
+import dev.tallylock.ffi.clientMetrics
 import dev.tallylock.internal.LockHandle
 import dev.tallylock.internal.Session
+import dev.tallylock.internal.toMetrics
 import dev.tallylock.internal.toMicros
 import dev.tallylock.internal.toUtf8
 import kotlin.time.Duration
@@ -43,6 +45,14 @@ public class Redlock internal constructor(internal val session: Session) : AutoC
         renewal: Renewal = Renewal.Default,
         maxHold: Duration? = null,
     ): Lock = Lock(LockHandle(session, key, ttl.toMicros(), renewal, maxHold?.toMicros()))
+
+    /**
+     * What was counted of this client's locks; nothing is sent.
+     *
+     * @return the numbers of this moment
+     * @throws ClosedException if the client is closed
+     */
+    public fun metrics(): Metrics = session.call(::clientMetrics).toMetrics()
 
     /**
      * Closes the client; touches no data, so that locks that are held stay until their TTL ends.

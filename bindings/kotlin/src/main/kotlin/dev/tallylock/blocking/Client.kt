@@ -59,6 +59,14 @@ public class Client internal constructor(private val client: SuspendingClient) :
         get() = client.stolen
 
     /**
+     * What was counted of this client's locks and counters; nothing is sent.
+     *
+     * @return the numbers of this moment
+     * @throws dev.tallylock.ClosedException if the client is closed
+     */
+    public fun metrics(): Metrics = client.metrics().toBlocking()
+
+    /**
      * A counter.
      *
      * @param key the key, used as given; its UTF-8 has 1 byte to 16 KiB

@@ -45,6 +45,14 @@ public class Redlock internal constructor(private val redlock: SuspendingRedlock
     ): Lock = Lock(LockHandle(redlock.session, key, ttl.toMicros(), renewal, maxHold?.toMicros()))
 
     /**
+     * What was counted of this client's locks; nothing is sent.
+     *
+     * @return the numbers of this moment
+     * @throws dev.tallylock.ClosedException if the client is closed
+     */
+    public fun metrics(): Metrics = redlock.metrics().toBlocking()
+
+    /**
      * Closes the client, the suspending one too; touches no data, so that locks that are held stay until their TTL ends.
      *
      * Later calls end with [dev.tallylock.ClosedException], and so do acquires that wait, which leave no lock behind. Other

@@ -51,6 +51,22 @@ class ClientTest {
     private static final String INVOICE = "invoice:42";
 
     @Test
+    void whatWasCountedIsRead() {
+        try (Client client = Tallylock.connectBlocking("memory://")) {
+            Lease lease = client.lock(INVOICE, THIRTY_SECONDS).acquire();
+            assertNotNull(client.getMemory());
+            client.getMemory().advance(Duration.ofSeconds(2));
+            lease.release();
+            Metrics metrics = client.metrics();
+            assertEquals(1, metrics.getGranted());
+            assertEquals(Duration.ofSeconds(2), metrics.getHeld());
+            assertEquals(0, metrics.getLost().getTotal());
+            assertNull(metrics.getSmallestMargin());
+            assertEquals(metrics, client.metrics());
+        }
+    }
+
+    @Test
     void aCounterIsAddedToReadDrainedAndFinished() {
         try (Client client = Tallylock.connectBlocking("memory://")) {
             Counter counter = client.counter(PENDING, FIFTEEN_MINUTES);

@@ -3,6 +3,7 @@ package dev.tallylock.testing
 import dev.tallylock.Entry
 import dev.tallylock.Expiry
 import dev.tallylock.LeaseState
+import dev.tallylock.Metrics
 import dev.tallylock.Renewal
 import dev.tallylock.blocking.Client
 import dev.tallylock.blocking.Counter
@@ -30,6 +31,31 @@ class BlockingFace(val client: Client) :
 
     override val stolen: Long
         get() = client.stolen
+
+    override fun metrics(): Metrics =
+        client.metrics().run {
+            Metrics(
+                granted = granted,
+                busy = busy,
+                cancelled = cancelled,
+                failed = failed,
+                attempts = attempts,
+                waited = waited.toKotlinDuration(),
+                longestWait = longestWait.toKotlinDuration(),
+                adopted = adopted,
+                released = released,
+                transferred = transferred,
+                abandoned = abandoned,
+                lost = lost,
+                held = held.toKotlinDuration(),
+                longestHold = longestHold.toKotlinDuration(),
+                renewals = renewals,
+                failedRenewals = failedRenewals,
+                smallestMargin = smallestMargin?.toKotlinDuration(),
+                stolen = stolen,
+                healed = healed,
+            )
+        }
 
     override fun counter(
         key: String,

@@ -7,6 +7,7 @@ import dev.tallylock.Entry
 import dev.tallylock.Expiry
 import dev.tallylock.Flushed
 import dev.tallylock.LeaseState
+import dev.tallylock.Metrics
 import dev.tallylock.Owner
 import dev.tallylock.Refused
 import dev.tallylock.Renewal
@@ -88,6 +89,8 @@ interface FaceClient : AutoCloseable {
 
     /** How many locks were stolen. */
     val stolen: Long
+
+    fun metrics(): Metrics
 
     /** Without an expiry the face's default is used. */
     fun counter(

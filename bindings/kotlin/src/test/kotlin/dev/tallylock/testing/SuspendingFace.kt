@@ -10,6 +10,7 @@ import dev.tallylock.LeaseState
 import dev.tallylock.Lock
 import dev.tallylock.Memory
 import dev.tallylock.Meter
+import dev.tallylock.Metrics
 import dev.tallylock.Redlock
 import dev.tallylock.Renewal
 import dev.tallylock.Scan
@@ -29,6 +30,8 @@ class SuspendingFace(val client: Client) :
 
     override val stolen: Long
         get() = client.stolen
+
+    override fun metrics(): Metrics = client.metrics()
 
     override fun counter(
         key: String,
