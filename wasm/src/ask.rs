@@ -71,7 +71,7 @@ impl Shared {
                 shared.link.failure(&error)
             })?;
             if answer.is_healed() {
-                shared.count_healed();
+                shared.counts.healed();
             }
             Ok(match show {
                 Some(show) => show(&shared, answer),

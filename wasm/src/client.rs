@@ -10,6 +10,7 @@ use tallylock_core::drive::{Clock, drive, nothing_to_tell};
 use tallylock_core::error::{Code, Error};
 use tallylock_core::key::Key;
 use tallylock_core::lock::Keeping;
+use tallylock_core::metrics::Counts;
 use tallylock_core::settings::Settings;
 use tallylock_core::step::{Node, Undelivered};
 use tallylock_core::time::Instant;
@@ -119,10 +120,10 @@ impl Client {
         })
     }
 
-    /// How many counters had lost their TTL and were given one by a drain or a claim of this client.
-    #[wasm_bindgen(getter)]
-    pub fn healed(&self) -> u32 {
-        self.shared.healed.get()
+    /// What was counted, by its place in core's `Counts`; -1 for nothing yet.
+    pub fn figure(&self, place: usize) -> f64 {
+        let figure = self.shared.counts.figure(place);
+        figure.map_or(-1.0, |figure| figure as f64)
     }
 
     /// The error for an argument that JavaScript could not even hand over.
@@ -205,7 +206,7 @@ impl Client {
                 link,
                 settings,
                 closed: Cell::new(false),
-                healed: Cell::new(0),
+                counts: Counts::default(),
                 running: Cell::new(0),
                 closing: RefCell::default(),
                 stops: RefCell::default(),
@@ -237,7 +238,7 @@ pub(crate) fn settings(timeout_ms: Option<f64>, label: Option<String>) -> Result
 pub(crate) struct Shared {
     pub(crate) link: Link,
     pub(crate) settings: Settings,
-    healed: Cell<u32>,
+    pub(crate) counts: Counts,
     closed: Cell<bool>,
     /// How many operations are under way.
     running: Cell<u32>,
@@ -305,11 +306,6 @@ impl Shared {
             observe,
         )
         .await
-    }
-
-    /// Takes in that an operation gave a counter a TTL that had lost its own.
-    pub(crate) fn count_healed(&self) {
-        self.healed.set(self.healed.get().saturating_add(1));
     }
 }
 

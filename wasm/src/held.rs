@@ -142,6 +142,9 @@ impl Held {
     /// Tells those who wait what is to be told, once what the core knows is not borrowed any more: they may ask at once.
     fn tell(&self, now: Instant) {
         let mut renewal = self.renewal.borrow_mut();
+        if let Some(news) = renewal.lease().news(now) {
+            self.shared.counts.learn(&news);
+        }
         let is_over = renewal.is_over();
         let lost = renewal.lease().lost(now);
         let told = lost.and_then(|lost| Some((self.on_lost.take()?, lost.clone())));
@@ -160,6 +163,9 @@ impl Drop for Held {
     /// A lease that is forgotten is renewed no more, and nobody is told of its end.
     fn drop(&mut self) {
         self.shared.link.unwatch(self, true);
+        if !self.renewal.get_mut().lease().has_told_its_end() {
+            self.shared.counts.abandoned();
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A lock's handle, and the taking of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use js_sys::Promise;
@@ -62,7 +62,10 @@ impl Lock {
                         .into())
                 },
                 move |_, answer| match answer {
-                    Answer::Granted(grant) => adopted.hold(grant).number.into(),
+                    Answer::Granted(grant) => {
+                        adopted.shared.counts.adopted();
+                        adopted.hold(grant).number.into()
+                    }
                     // An adoption ends with nothing else.
                     _ => JsValue::UNDEFINED,
                 },
@@ -156,12 +159,28 @@ async fn acquire(spec: &Spec, wait: Result<Wait, Error>, stop: &Stop, settle: &S
     };
     let (settings, _, now) = shared.at_start();
     let started = Acquire::start(lock.clone(), wait, settings, shared.link.secret(), now);
+    let answered = Cell::new(false);
+    let asked = Cell::new(0);
+    let count = |refused: Option<&Error>| {
+        if !answered.replace(true) {
+            let waited = shared.now().since(now);
+            let code = refused.map(Error::code);
+            shared.counts.acquired(asked.get(), waited, code);
+        }
+    };
     let mut observe = |task: &Task| {
-        if let Some(error) = task.refusal() {
+        let Some(acquire) = task.acquire() else {
+            return;
+        };
+        asked.set(acquire.asked());
+        if let Some(error) = acquire.refusal() {
+            count(Some(error));
             settle.with(refused(error.clone()));
         }
     };
-    match shared.run(started.into(), stop, &mut observe).await {
+    let result = shared.run(started.into(), stop, &mut observe).await;
+    count(result.as_ref().err());
+    match result {
         Ok(Answer::Granted(grant)) => {
             let held = spec.hold(grant);
             if stop.wish().is_none() {

@@ -146,10 +146,10 @@ tasks! {
 pub(crate) struct StartedTask(pub(crate) Task, pub(crate) Step<Result<Answer, Error>>);
 
 impl Task {
-    /// The error that the caller can be told already, while the operation still undoes what it did.
-    pub(crate) fn refusal(&self) -> Option<&Error> {
+    /// The acquire, if it is one.
+    pub(crate) fn acquire(&self) -> Option<&Acquire> {
         match self {
-            Self::Acquire(acquire) => acquire.refusal(),
+            Self::Acquire(acquire) => Some(acquire),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ export { type Code, type Reason, TallylockError } from "./error.js";
 export type { Guarded } from "./guarded.js";
 export type { Lease } from "./lease.js";
 export type { AcquireOptions, Lock, LockOptions } from "./lock.js";
+export type { Losses, Metrics } from "./metrics.js";
 export type { CounterFound, ExpiringOptions, Scan, ScanOptions } from "./scan.js";
 export { type Reply, type Transport, Undelivered } from "./transport.js";
 export { fromIoredis, type IoredisClient } from "./transports/ioredis.js";

@@ -5,6 +5,7 @@ import type { TallylockError } from "./error.js";
 import { Guarded } from "./guarded.js";
 import type { RuntimeHost } from "./host.js";
 import { keepingOf, Lock, type LockOptions } from "./lock.js";
+import { HEALED, type Metrics, metricsOf } from "./metrics.js";
 import { type ExpiringOptions, type Page, Scan, type ScanOptions } from "./scan.js";
 import type * as Glue from "./tallylock_wasm.js";
 import type { Transport } from "./transport.js";
@@ -101,7 +102,15 @@ export class Client {
 
   /** How many counters had lost their TTL and were given one by a drain or a claim of this client. */
   get healed(): number {
-    return this.#client.healed;
+    return this.#client.figure(HEALED);
+  }
+
+  /**
+   * What this client has counted of its locks and counters: acquires by outcome, waits, holds, renewals, losses by reason. Sends
+   * nothing; may be called as often as one likes, also once the client is closed.
+   */
+  metrics(): Metrics {
+    return metricsOf(this.#client);
   }
 
   /**

@@ -3,6 +3,7 @@ import type { ClientOptions } from "./client.js";
 import { checkOptions, label, ownTransport, type Refuse, type Runtime } from "./connect.js";
 import { RuntimeHost } from "./host.js";
 import { keepingOf, Lock, type LockOptions } from "./lock.js";
+import { type Metrics, metricsOf } from "./metrics.js";
 import type * as RedlockGlue from "./redlock/tallylock_wasm.js";
 import type * as Glue from "./tallylock_wasm.js";
 import type { Transport } from "./transport.js";
@@ -44,6 +45,11 @@ export class Redlock implements AsyncDisposable {
   lock(key: string | Uint8Array, options: LockOptions): Lock {
     const lock = this.#client.lock(bytes(this.#client, "a key", key), ms(options?.ttlMs), ...keepingOf(options));
     return new Lock(this.#host, lock);
+  }
+
+  /** What this client has counted of its locks, as that of a client of one server. Sends nothing. */
+  metrics(): Metrics {
+    return metricsOf(this.#client);
   }
 
   /**

@@ -12,6 +12,7 @@ import {
   fromNodeRedis,
   type Lease,
   type Lock,
+  type Metrics,
   type Scan,
   TallylockError,
 } from "tallylock";
@@ -38,6 +39,9 @@ export async function use(signal: AbortSignal): Promise<bigint> {
     return held.fence;
   });
   const given: string = await lease.transfer();
+  const { granted, lost, smallestMarginMs }: Metrics = client.metrics();
+  const counted: [number, number, number | null] = [granted, lost.taken_over, smallestMarginMs];
+  console.log(counted);
   const adopted: Lease = await client.lock("invoice:42", { ttlMs: 30_000, renewEveryMs: false }).adopt(given);
   console.log(adopted.isValid());
   const added: Added = await seconds.add(30n, { idempotencyKey: "evt-1", rememberMs: 3_600_000 });
