@@ -76,6 +76,7 @@ test-checks: test-fresh
 
 test-model: test-fresh
 	@$(LOGGED) model $(MAKE) model
+	@$(LOGGED) model-tests cargo test --release --quiet -p tallylock-model
 
 test-rust: test-fresh
 	$(STEP) "Rust"
@@ -104,11 +105,15 @@ test-guarantees: test-checks test-model test-rust test-python test-kotlin test-n
 	$(STEP) "docs/guarantees.md"
 	@python3 .ci/guarantees.py
 
-.PHONY: model simulate mutants
+.PHONY: model picture simulate mutants
 # DEPTH=deep walks through larger worlds, and takes long.
 model: tools ## walk through every state of small worlds of the lock
 	$(STEP) "the model, of the code that ships"
 	@cargo run --release --quiet -p tallylock-model -- $(if $(DEPTH),--$(DEPTH))
+
+picture: tools ## draw the life of a lease anew, as the model has seen it
+	$(STEP) "docs/lease.svg"
+	@cargo run --release --quiet -p tallylock-model -- --draw
 
 # SEEDS=N for so many seeds, SEED=N for the story of one.
 simulate: tools ## let whole clients live through a bad network, seed by seed

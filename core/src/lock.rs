@@ -15,7 +15,7 @@ mod transfer;
 mod verify;
 mod votes;
 
-pub use acquire::{Acquire, Grant};
+pub use acquire::{Acquire, Acquiring, Grant};
 pub use extend::Extend;
 pub use inspect::{Holder, Inspect};
 pub use lease::{Extending, Lease};

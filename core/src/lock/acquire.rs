@@ -74,6 +74,19 @@ enum Then {
     Fail(Error),
 }
 
+/// What an [`Acquire`] does at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Acquiring {
+    /// It has asked the nodes, and waits for their answers.
+    Voting,
+    /// It writes the highest fence back.
+    WritingBack,
+    /// It undoes an attempt that was in vain.
+    Undoing,
+    /// It waits before it asks.
+    BackingOff,
+}
+
 /// A lock that is ours.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Grant {
@@ -139,6 +152,16 @@ impl Acquire {
         match &self.state {
             State::BackingOff { .. } if self.settings.nodes.is_one() => self.refusal.as_ref(),
             _ => None,
+        }
+    }
+
+    /// What it does at the moment.
+    pub const fn doing(&self) -> Acquiring {
+        match self.state {
+            State::Voting(_) => Acquiring::Voting,
+            State::WritingBack { .. } => Acquiring::WritingBack,
+            State::Undoing { .. } => Acquiring::Undoing,
+            State::BackingOff { .. } => Acquiring::BackingOff,
         }
     }
 

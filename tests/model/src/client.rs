@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use tallylock_core::error::Error;
+use tallylock_core::error::{Error, Reason};
 use tallylock_core::key::Key;
-use tallylock_core::lock::{Acquire, Grant, Keeping, LeaseTtl, Lock, Release, Renewal};
+use tallylock_core::lock::{Acquire, Acquiring, Grant, Keeping, LeaseTtl, Lock, Release, Renewal};
 use tallylock_core::settings::{Nodes, Settings};
 use tallylock_core::step::{Event, Next, Operation, Step};
 use tallylock_core::time::{Instant, Ttl, Wait};
 use tallylock_core::token::{Label, Seed, Token};
 
+use crate::life::Stage;
 use crate::network::Request;
 
 /// The lock's key.
@@ -70,6 +71,8 @@ struct Lease {
     token: Token,
     /// Until when it is believed to be the holder's own; nothing once it is known to be lost.
     valid_until: Option<u64>,
+    /// Why it is lost, once the holder was told.
+    lost: Option<Reason>,
 }
 
 /// A lock that was granted with this fence, to a client that could have seen that one before.
@@ -83,6 +86,8 @@ pub(crate) struct Granted {
 pub(crate) struct Effects {
     pub(crate) requests: Vec<Request>,
     pub(crate) granted: Option<Granted>,
+    /// How what it did has ended.
+    pub(crate) ended: Option<Stage>,
 }
 
 impl Client {
@@ -110,6 +115,26 @@ impl Client {
 
     pub(crate) fn is_resting(&self) -> bool {
         matches!(self.phase, Phase::Resting)
+    }
+
+    /// In which stage of a lease's life it is.
+    pub(crate) fn stage(&self) -> Stage {
+        match &self.phase {
+            Phase::Resting => Stage::Idle,
+            Phase::Acquiring(acquire) => match acquire.doing() {
+                Acquiring::Voting => Stage::Asking,
+                Acquiring::WritingBack => Stage::WritingBack,
+                Acquiring::Undoing => Stage::Undoing,
+                Acquiring::BackingOff => Stage::BackingOff,
+            },
+            Phase::Holding(lease) => match lease.lost {
+                Some(reason) => Stage::lost(reason),
+                None if lease.renewal.is_renewing() => Stage::Renewing,
+                None => Stage::Held,
+            },
+            Phase::Leaving(_) => Stage::Leaving,
+            Phase::Releasing(_) => Stage::Releasing,
+        }
     }
 
     pub(crate) fn is_acquiring(&self) -> bool {
@@ -189,8 +214,10 @@ impl Client {
                 let step = lease.renewal.handle(at(now), event);
                 let left = lease.renewal.lease().remaining(at(now));
                 lease.valid_until = (left > 0).then_some(now + left);
-                if let Next::Done(_) = self.take(step, &mut effects) {
+                let next = self.take(step, &mut effects);
+                if let (Next::Done(result), Phase::Holding(lease)) = (next, &mut self.phase) {
                     // Lost; it rests until the holder lets go of it.
+                    lease.lost = result.err().and_then(|error| error.code().reason());
                     self.until = NEVER;
                 }
             }
@@ -232,7 +259,10 @@ impl Client {
     ) {
         match self.take(step, effects) {
             Next::WaitUntil(_) => {}
-            Next::Done(Err(_)) => self.rest(),
+            Next::Done(Err(_)) => {
+                effects.ended = Some(Stage::Refused);
+                self.rest();
+            }
             Next::Done(Ok(grant)) => {
                 let fence = grant.fence;
                 let floor = std::mem::take(&mut self.floor);
@@ -258,6 +288,7 @@ impl Client {
             renewal,
             token,
             valid_until,
+            lost: None,
         });
     }
 
@@ -274,6 +305,11 @@ impl Client {
     fn released(&mut self, step: Step<Result<(), Error>>, effects: &mut Effects) {
         if let Next::Done(result) = self.take(step, effects) {
             self.has_abandoned |= result.is_err();
+            effects.ended = Some(match result.map_err(|error| error.code().reason()) {
+                Ok(()) => Stage::Released,
+                Err(Some(reason)) => Stage::lost(reason),
+                Err(None) => Stage::Unknown,
+            });
             self.rest();
         }
     }
@@ -336,7 +372,8 @@ fn at(now: u64) -> Instant {
     Instant::from_millis(now)
 }
 
-fn lock() -> Lock {
+/// The lock that all want.
+pub(crate) fn lock() -> Lock {
     let ttl = LeaseTtl::new(millis(TTL));
     Lock::new(Key::new(LOCK).expect("a key"), ttl.expect("a TTL"))
 }

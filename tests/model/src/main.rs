@@ -3,11 +3,14 @@
 //! The values are those that a client runs, and the nodes run the scripts' twins. Some worlds lack what makes a lock safe:
 //! there the counter-example must be found.
 //!
-//! Arguments: `--deep` for larger worlds; `--world NAME` for one world alone.
+//! Arguments: `--deep` for larger worlds; `--world NAME` for one world alone; `--draw` to draw the picture of what was seen of
+//! the life of a lease anew, which is compared otherwise.
 
 mod client;
+mod life;
 mod network;
 mod nodes;
+mod picture;
 mod properties;
 mod shared;
 mod world;
@@ -15,11 +18,14 @@ mod worlds;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
-use stateright::{Checker, HasDiscoveries, Model, Path};
+use stateright::{Checker, HasDiscoveries, Model, Path as Steps};
 
+use life::{Seen as Lives, Transitions};
 use properties::GRANTED;
 use world::{Action, State};
 use worlds::{Case, Size};
@@ -27,13 +33,14 @@ use worlds::{Case, Size};
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let draws = arguments == ["--draw"];
     let (size, name) = match arguments[..] {
-        [] => (Size::Small, None),
+        [] | ["--draw"] => (Size::Small, None),
         ["--deep"] => (Size::Deep, None),
         ["--world", name] => (Size::Small, Some(name)),
         ["--deep", "--world", name] => (Size::Deep, Some(name)),
         _ => {
-            eprintln!("usage: tallylock-model [--deep] [--world NAME]");
+            eprintln!("usage: tallylock-model [--deep] [--world NAME] | --draw");
             return ExitCode::from(2);
         }
     };
@@ -47,13 +54,40 @@ fn main() -> ExitCode {
         "{:<60} {:>5} {:>10} {:>6} {:>6}  verdict",
         "world", "nodes", "states", "depth", "s"
     );
-    let are_as_expected = cases.into_iter().map(|case| check(case, size));
+    let lives = Lives::default();
+    let are_as_expected = cases.into_iter().map(|case| check(case, size, &lives));
     let are_as_expected: Vec<bool> = are_as_expected.collect();
-    if are_as_expected.into_iter().all(|is| is) {
+    let is_whole = are_as_expected.into_iter().all(|is| is);
+    // What is seen of one world, or of others, is another picture.
+    let is_pictured =
+        || name.is_some() || size == Size::Deep || picture(&lives.transitions(), draws);
+    if is_whole && is_pictured() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Draws the picture of what was seen, or compares it; whether it is as it should be.
+fn picture(seen: &Transitions, draws: bool) -> bool {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(picture::FILE);
+    let result = picture::drawn(seen).and_then(|drawn| {
+        if draws {
+            return std::fs::write(&file, drawn).map_err(|error| error.to_string());
+        }
+        match std::fs::read_to_string(&file) {
+            Ok(there) if there == drawn => Ok(()),
+            Ok(_) => Err("it is not what was seen; `make picture` draws it anew".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    });
+    match &result {
+        Ok(()) => println!("{}: all {} steps that were seen", picture::FILE, seen.len()),
+        Err(why) => println!("{}: {why}", picture::FILE),
+    }
+    result.is_ok()
 }
 
 /// What was seen in a world.
@@ -63,16 +97,17 @@ struct Seen {
     is_cut_short: bool,
     depth: usize,
     /// What is broken, with what led to it, and that the lock can be granted.
-    found: HashMap<&'static str, Path<State, Action>>,
+    found: HashMap<&'static str, Steps<State, Action>>,
 }
 
 /// Walks through a world and prints a line; whether it is as it should be.
-fn check(case: Case, size: Size) -> bool {
+fn check(case: Case, size: Size, lives: &Lives) -> bool {
     let Case {
         name,
         world,
         breaks,
     } = case;
+    let seen_there = Arc::clone(&world.seen);
     let (started, nodes, most) = (Instant::now(), world.clocks.len(), size.most_moves());
     let Seen {
         states,
@@ -80,6 +115,10 @@ fn check(case: Case, size: Size) -> bool {
         found,
         is_cut_short,
     } = walk(world, breaks, most);
+    // Others are left at what is broken, wherever that is found first.
+    if breaks.is_none() {
+        lives.add_all(&seen_there);
+    }
     let seconds = started.elapsed().as_secs_f64();
     let is_unbroken = found.keys().eq([&GRANTED]);
     let (is_as_expected, verdict) = match breaks {
@@ -119,7 +158,7 @@ fn walk(world: worlds::World, breaks: Option<&'static str>, most: usize) -> Seen
 }
 
 /// Tells what was found that should not be there, or not found that should.
-fn report(wanted: &str, found: HashMap<&'static str, Path<State, Action>>) {
+fn report(wanted: &str, found: HashMap<&'static str, Steps<State, Action>>) {
     if !found.contains_key(wanted) {
         println!("  not found: {wanted}");
     }

@@ -1,11 +1,16 @@
 //! Nodes as the worlds need them: servers in memory that know the scripts.
 
 use tallylock_core::key::{Key, Part};
+use tallylock_core::lock::Steal;
 use tallylock_core::memory::Memory;
+use tallylock_core::request::Single;
 use tallylock_core::script::Script;
-use tallylock_core::step::{Call, CallId, Lane, Node};
+use tallylock_core::settings::Settings;
+use tallylock_core::step::{Call, CallId, Event, Lane, Next, Node, Operation};
+use tallylock_core::time::Instant;
+use tallylock_core::token::Seed;
 
-use crate::client::LOCK;
+use crate::client::{self, LOCK};
 
 /// An empty node at that time of its own clock. It knows the scripts: a world in which each is sent twice the first time
 /// would have more states, and no other.
@@ -16,6 +21,7 @@ pub(crate) fn starting(time: u64) -> Memory {
         Script::LockExtend,
         Script::LockRaiseFence,
         Script::LockRelease,
+        Script::LockSteal,
     ] {
         teach(&mut node, script);
     }
@@ -41,6 +47,23 @@ pub(crate) fn has_fence(node: &Memory) -> bool {
 
 pub(crate) fn lose_fence(node: &mut Memory) {
     node.remove(&fence());
+}
+
+/// An operator takes the lock from whoever has it; gives the token, and the fence after that.
+pub(crate) fn steal(node: &mut Memory) -> Option<(Vec<u8>, u64)> {
+    let token = lock(node)?.0.to_vec();
+    let steal = Steal::new(client::lock(), &token, "it hangs").expect("a reason");
+    let (now, seed) = (Instant::from_millis(0), Seed::new([0; 16]));
+    let (mut steal, step) = Single::start(steal, &Settings::default(), seed, now);
+    let call = step.calls.first().expect("a question");
+    let replied = Event::Replied {
+        call: call.id,
+        outcome: node.execute(call),
+    };
+    match steal.handle(now, replied).next {
+        Next::Done(Ok(Some(stolen))) => Some((token, stolen.fence)),
+        other => unreachable!("the lock is there: {other:?}"),
+    }
 }
 
 fn fence() -> Vec<u8> {

@@ -61,16 +61,11 @@ impl State {
     }
 
     fn is_exclusive(&self) -> bool {
-        let holders = self.clients.iter();
-        holders.filter_map(|client| client.holds(self.now)).count() <= 1
+        self.valid().count() <= 1
     }
 
     fn is_true_to_its_holders(&self) -> bool {
-        let mut tokens = self
-            .clients
-            .iter()
-            .filter_map(|client| client.holds(self.now));
-        tokens.all(|token| {
+        self.valid().all(|token| {
             let locks = self.nodes.iter().filter_map(|node| nodes::lock(node));
             let ours = locks.filter(|(value, _)| *value == token.as_bytes());
             ours.count() > self.nodes.len() / 2

@@ -5,11 +5,14 @@
 //! arrives, and again before its reply does.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tallylock_core::memory::Memory;
 use tallylock_core::step::{Event, Notice, Undelivered};
+use tallylock_core::token::Token;
 
 use crate::client::{Client, DRIFT, Effects, Habits};
+use crate::life::{Cause, Seen};
 use crate::network::{Line, Reply, Request};
 use crate::nodes;
 use crate::shared::Shared;
@@ -28,6 +31,8 @@ pub(crate) struct World {
     pub(crate) frail: usize,
     /// No time passes after this moment, in milliseconds.
     pub(crate) horizon: u64,
+    /// What leases were seen to become.
+    pub(crate) seen: Arc<Seen>,
 }
 
 /// What may go wrong, and how often.
@@ -49,6 +54,8 @@ pub(crate) struct Faults {
     pub(crate) restarts: u8,
     /// A node loses the last fence.
     pub(crate) lost_fences: u8,
+    /// An operator takes the lock from its holder.
+    pub(crate) steals: u8,
 }
 
 #[derive(Clone, PartialEq, Hash, Debug)]
@@ -63,6 +70,8 @@ pub(crate) struct State {
     pub(crate) left: Faults,
     /// All fences that were granted.
     fences: BTreeSet<u64>,
+    /// The token that the lock was stolen from.
+    stolen: Option<Vec<u8>>,
     /// A fence was granted twice, or after a higher one.
     pub(crate) is_out_of_order: bool,
 }
@@ -96,6 +105,8 @@ pub(crate) enum Action {
     Restart(usize),
     /// A node loses its fence.
     LoseFence(usize),
+    /// An operator takes the lock of a node from its holder.
+    Steal(usize),
     /// Time passes until something may happen by it.
     Pass,
 }
@@ -113,6 +124,7 @@ impl World {
             strays: Vec::new(),
             left: self.faults,
             fences: BTreeSet::new(),
+            stolen: None,
             is_out_of_order: false,
         }
     }
@@ -154,6 +166,11 @@ impl World {
             let has_fence = |node: &usize| nodes::has_fence(&state.nodes[*node]);
             actions.extend((0..self.frail).filter(has_fence).map(Action::LoseFence));
         }
+        if left.steals > 0 {
+            let is_held = |node: &usize| nodes::lock(&state.nodes[*node]).is_some();
+            let nodes = (0..state.nodes.len()).filter(is_held);
+            actions.extend(nodes.map(Action::Steal));
+        }
         if state.slept().is_some() && state.next_moment(self.horizon).is_some() {
             actions.push(Action::Pass);
         }
@@ -182,9 +199,13 @@ impl State {
         match action {
             Action::Start(client) => {
                 let floor = self.fences.last().copied().unwrap_or_default();
-                self.with(client, |client| client.start(habits, floor, now));
+                self.with(world, client, Cause::Caller, |client| {
+                    client.start(habits, floor, now)
+                });
             }
-            Action::Leave(client) => self.with(client, |client| client.leave(habits, now)),
+            Action::Leave(client) => self.with(world, client, Cause::Caller, |client| {
+                client.leave(habits, now)
+            }),
             Action::Stop(client) => {
                 self.left.stops -= 1;
                 self.tell(world, client, Event::Stop);
@@ -231,6 +252,13 @@ impl State {
                 // Clocks that agree are to tell the time of this moment from that of the last grant.
                 self.pass(now + 1);
             }
+            Action::Steal(node) => {
+                self.left.steals -= 1;
+                if let Some((token, fence)) = self.nodes[node].change(nodes::steal) {
+                    self.stolen = Some(token);
+                    self.fence(fence, 0);
+                }
+            }
             Action::Pass => {
                 if let Some(moment) = self.next_moment(world.horizon) {
                     self.left = self.slept().unwrap_or(self.left);
@@ -241,6 +269,13 @@ impl State {
                 }
             }
         }
+    }
+
+    /// The tokens of the leases that are believed to be valid. Where a lock was stolen, its holder finds that out when it asks.
+    pub(crate) fn valid(&self) -> impl Iterator<Item = &Token> {
+        let tokens = self.clients.iter();
+        let tokens = tokens.filter_map(|client| client.holds(self.now));
+        tokens.filter(|token| self.stolen.as_deref() != Some(token.as_bytes()))
     }
 
     /// Whether requests of a client are on their way to a node.
@@ -311,13 +346,35 @@ impl State {
 
     fn tell(&mut self, world: &World, client: usize, event: Event) {
         let now = self.now;
-        self.with(client, |client| client.handle(&world.habits, event, now));
+        let cause = match &event {
+            Event::Replied { outcome: Ok(_), .. } => Cause::Answer,
+            Event::Replied { .. } => Cause::Cut,
+            Event::Notified(_) => Cause::Notice,
+            Event::Woke => Cause::Time,
+            Event::Stop => Cause::Caller,
+        };
+        self.with(world, client, cause, |client| {
+            client.handle(&world.habits, event, now)
+        });
     }
 
     /// Lets a client act, and takes in what it does.
-    fn with(&mut self, number: usize, act: impl FnOnce(&mut Client) -> Effects) {
-        let before = self.clients[number].operation();
+    fn with(
+        &mut self,
+        world: &World,
+        number: usize,
+        cause: Cause,
+        act: impl FnOnce(&mut Client) -> Effects,
+    ) {
+        let (before, from) = (
+            self.clients[number].operation(),
+            self.clients[number].stage(),
+        );
         let effects = self.clients[number].change(act);
+        let to = effects.ended.unwrap_or(self.clients[number].stage());
+        if from != to && !from.is_lost() {
+            world.seen.add(from, to, cause);
+        }
         let operation = self.clients[number].operation();
         if operation != before {
             for node in 0..self.nodes.len() {
@@ -333,9 +390,14 @@ impl State {
                 .change(|line| line.send(request));
         }
         if let Some(granted) = effects.granted {
-            let is_new = self.fences.insert(granted.fence);
-            self.is_out_of_order |= granted.fence <= granted.floor || !is_new;
+            self.fence(granted.fence, granted.floor);
         }
+    }
+
+    /// Takes in a fence, and the highest one that was known before it was asked for.
+    fn fence(&mut self, fence: u64, floor: u64) {
+        let is_new = self.fences.insert(fence);
+        self.is_out_of_order |= fence <= floor || !is_new;
     }
 
     fn pass(&mut self, until: u64) {

@@ -1,5 +1,7 @@
 //! The worlds that are walked through, and what is to be seen in each.
 
+use std::sync::Arc;
+
 use crate::client::{Habits, TTL};
 use crate::properties::{EXCLUSION, FENCES};
 use crate::world::Faults;
@@ -14,7 +16,7 @@ pub(crate) struct Case {
 }
 
 /// How large the worlds are.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     /// What runs with the tests.
     Small,
@@ -95,6 +97,14 @@ fn one_node(size: Size) -> Vec<Case> {
                     ..late
                 },
                 horizon: size.of(3 * TTL / 2, 5 * TTL / 2),
+                ..one()
+            },
+        ),
+        holds(
+            "one node: renewal, an operator who steals",
+            World {
+                habits: renewing(),
+                faults: Faults { steals: 1, ..late },
                 ..one()
             },
         ),
@@ -209,6 +219,17 @@ fn broken() -> Vec<Case> {
             },
         ),
         breaks(
+            "one node: a clock that gains more than the drift",
+            EXCLUSION,
+            World {
+                faults: Faults {
+                    gains: 2,
+                    ..Faults::default()
+                },
+                ..one()
+            },
+        ),
+        breaks(
             "three nodes: one restarts and has kept nothing",
             EXCLUSION,
             World {
@@ -244,6 +265,7 @@ fn one() -> World {
         faults: Faults::default(),
         frail: 1,
         horizon: 5 * TTL / 2,
+        seen: Arc::default(),
     }
 }
 
