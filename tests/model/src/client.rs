@@ -11,7 +11,8 @@ use tallylock_core::time::{Instant, Ttl, Wait};
 use tallylock_core::token::{Label, Seed, Token};
 
 use crate::life::Stage;
-use crate::network::Request;
+use crate::network::{Reply, Request};
+use crate::shared::Shared;
 
 /// The lock's key.
 pub(crate) const LOCK: &str = "lock";
@@ -27,7 +28,7 @@ const TIMEOUT: u64 = 40;
 const NODE_TIMEOUT: u64 = 20;
 
 /// What the clients of a world have in common.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Hash, Debug, Default)]
 pub(crate) struct Habits {
     /// How long a lock that is held is waited for, in milliseconds.
     pub(crate) wait: u32,
@@ -81,10 +82,23 @@ pub(crate) struct Granted {
     pub(crate) floor: u64,
 }
 
+/// What happens to a client.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Occasion {
+    /// It is to take the lock; this is the highest fence that was granted before.
+    Start(u64),
+    /// It is to let go of it.
+    Leave,
+    /// A node has answered.
+    Heard(Shared<Reply>),
+    /// Something else happens.
+    Told(Event),
+}
+
 /// What a client does to the world around it.
 #[derive(Default)]
 pub(crate) struct Effects {
-    pub(crate) requests: Vec<Request>,
+    pub(crate) requests: Vec<Shared<Request>>,
     pub(crate) granted: Option<Granted>,
     /// How what it did has ended.
     pub(crate) ended: Option<Stage>,
@@ -185,10 +199,23 @@ impl Client {
 
     /// Whether a lock of this value is one that it asked for.
     pub(crate) fn has_asked_for(&self, value: &[u8]) -> bool {
-        Token::read(value).is_some_and(|token| token.label() == Some(self.label().as_str()))
+        matches!(value, [.., b'.', digit] if *digit == b'0' + self.number)
     }
 
-    pub(crate) fn start(&mut self, habits: &Habits, floor: u64, now: u64) -> Effects {
+    /// Takes in what happens to it.
+    pub(crate) fn meet(&mut self, habits: &Habits, occasion: &Occasion, now: u64) -> Effects {
+        match occasion {
+            Occasion::Start(floor) => self.start(habits, *floor, now),
+            Occasion::Leave => self.leave(habits, now),
+            Occasion::Told(event) => self.handle(habits, event.clone(), now),
+            Occasion::Heard(reply) => {
+                let (call, outcome) = (reply.call, reply.outcome.clone());
+                self.handle(habits, Event::Replied { call, outcome }, now)
+            }
+        }
+    }
+
+    fn start(&mut self, habits: &Habits, floor: u64, now: u64) -> Effects {
         self.attempts -= 1;
         self.floor = floor;
         let wait = Wait::from_millis_f64(f64::from(habits.wait)).expect("at most 10 years");
@@ -201,8 +228,7 @@ impl Client {
         effects
     }
 
-    /// Takes in what happened.
-    pub(crate) fn handle(&mut self, habits: &Habits, event: Event, now: u64) -> Effects {
+    fn handle(&mut self, habits: &Habits, event: Event, now: u64) -> Effects {
         let mut effects = Effects::default();
         match &mut self.phase {
             Phase::Resting => {}
@@ -236,7 +262,7 @@ impl Client {
     }
 
     /// Lets go of the lease.
-    pub(crate) fn leave(&mut self, habits: &Habits, now: u64) -> Effects {
+    fn leave(&mut self, habits: &Habits, now: u64) -> Effects {
         let mut effects = Effects::default();
         if let Phase::Holding(lease) = &mut self.phase {
             lease.renewal.leave(at(now));
@@ -318,7 +344,7 @@ impl Client {
     fn take<T>(&mut self, step: Step<T>, effects: &mut Effects) -> Next<T> {
         let operation = self.operation;
         let requests = step.calls.into_iter();
-        let requests = requests.map(|call| Request { operation, call });
+        let requests = requests.map(|call| Shared::new(Request { operation, call }));
         effects.requests.extend(requests);
         if let Next::WaitUntil(until) = step.next {
             self.until = until.as_millis();

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use tallylock_core::error::Reason;
+use tallylock_core::step::Event;
+
+use crate::client::Occasion;
 
 /// What becomes of an attempt to take a lock, and of the lease that it gives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -40,6 +43,19 @@ pub(crate) enum Cause {
     Notice,
     /// It is time.
     Time,
+}
+
+impl Cause {
+    /// What a client is told on this occasion.
+    pub(crate) fn of(occasion: &Occasion) -> Self {
+        match occasion {
+            Occasion::Start(_) | Occasion::Leave | Occasion::Told(Event::Stop) => Self::Caller,
+            Occasion::Heard(reply) if reply.outcome.is_ok() => Self::Answer,
+            Occasion::Heard(_) | Occasion::Told(Event::Replied { .. }) => Self::Cut,
+            Occasion::Told(Event::Notified(_)) => Self::Notice,
+            Occasion::Told(Event::Woke) => Self::Time,
+        }
+    }
 }
 
 /// What leads from one stage to another.

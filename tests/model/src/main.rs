@@ -8,6 +8,7 @@
 
 mod client;
 mod life;
+mod memo;
 mod network;
 mod nodes;
 mod picture;

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 
 use tallylock_core::step::{Call, CallId, Outcome};
 
+use crate::shared::Shared;
+
 /// A connection: in each direction, what was sent first comes first.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Line {
-    requests: VecDeque<Request>,
-    replies: VecDeque<Reply>,
+    requests: VecDeque<Shared<Request>>,
+    replies: VecDeque<Shared<Reply>>,
     /// Time may pass while something is on its way; until nothing is.
     is_slow: bool,
 }
@@ -29,7 +31,7 @@ pub(crate) struct Reply {
 }
 
 impl Line {
-    pub(crate) fn send(&mut self, request: Request) {
+    pub(crate) fn send(&mut self, request: Shared<Request>) {
         self.requests.push_back(request);
     }
 
@@ -55,18 +57,18 @@ impl Line {
     }
 
     /// The next request, at its node.
-    pub(crate) fn arrive(&mut self) -> Option<Request> {
+    pub(crate) fn arrive(&mut self) -> Option<Shared<Request>> {
         let request = self.requests.pop_front();
         self.rest();
         request
     }
 
-    pub(crate) fn answer(&mut self, reply: Reply) {
+    pub(crate) fn answer(&mut self, reply: Shared<Reply>) {
         self.replies.push_back(reply);
     }
 
     /// The next reply, at its client.
-    pub(crate) fn hear(&mut self) -> Option<Reply> {
+    pub(crate) fn hear(&mut self) -> Option<Shared<Reply>> {
         let reply = self.replies.pop_front();
         self.rest();
         reply
@@ -79,7 +81,7 @@ impl Line {
     }
 
     /// The connection is lost: gives the requests that may arrive yet, and those for which the client gets no reply.
-    pub(crate) fn cut(&mut self) -> (Vec<Request>, Vec<(u8, CallId)>) {
+    pub(crate) fn cut(&mut self) -> (Vec<Shared<Request>>, Vec<(u8, CallId)>) {
         let lost = std::mem::take(self);
         let replies = lost.replies.iter();
         let unheard = replies.map(|reply| (reply.operation, reply.call));

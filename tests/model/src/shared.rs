@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// A value that is cloned by reference and hashed once: a move changes one or two parts of a state and leaves the others.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Shared<T>(Arc<Hashed<T>>);
 
 #[derive(Debug)]
@@ -22,12 +22,23 @@ impl<T: Clone + Hash> Shared<T> {
         Self(Arc::new(Hashed { hash, value }))
     }
 
+    /// What it is known by: two that differ in nothing have the same.
+    pub(crate) fn key(&self) -> u64 {
+        self.0.hash
+    }
+
     /// Changes it here, and in no other state.
     pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut value = self.0.value.clone();
         let result = change(&mut value);
         *self = Self::new(value);
         result
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -44,6 +55,8 @@ impl<T> Hash for Shared<T> {
         state.write_u64(self.0.hash);
     }
 }
+
+impl<T: PartialEq> Eq for Shared<T> {}
 
 impl<T: PartialEq> PartialEq for Shared<T> {
     fn eq(&self, other: &Self) -> bool {

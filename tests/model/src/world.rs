@@ -11,9 +11,10 @@ use tallylock_core::memory::Memory;
 use tallylock_core::step::{Event, Notice, Undelivered};
 use tallylock_core::token::Token;
 
-use crate::client::{Client, DRIFT, Effects, Habits};
-use crate::life::{Cause, Seen};
-use crate::network::{Line, Reply, Request};
+use crate::client::{Client, DRIFT, Habits, Occasion};
+use crate::life::Seen;
+use crate::memo;
+use crate::network::{Line, Request};
 use crate::nodes;
 use crate::shared::Shared;
 
@@ -66,10 +67,10 @@ pub(crate) struct State {
     /// The connections of the first client, then those of the next.
     lines: Vec<Shared<Line>>,
     /// Requests of connections that were lost, with their nodes.
-    strays: Vec<(usize, Request)>,
+    strays: Vec<(usize, Shared<Request>)>,
     pub(crate) left: Faults,
     /// All fences that were granted.
-    fences: BTreeSet<u64>,
+    fences: Shared<BTreeSet<u64>>,
     /// The token that the lock was stolen from.
     stolen: Option<Vec<u8>>,
     /// A fence was granted twice, or after a higher one.
@@ -123,7 +124,7 @@ impl World {
             lines: vec![Shared::new(Line::default()); lines],
             strays: Vec::new(),
             left: self.faults,
-            fences: BTreeSet::new(),
+            fences: Shared::new(BTreeSet::new()),
             stolen: None,
             is_out_of_order: false,
         }
@@ -195,17 +196,13 @@ impl World {
 
 impl State {
     pub(crate) fn act(&mut self, world: &World, action: Action) {
-        let (habits, now) = (&world.habits, self.now);
+        let now = self.now;
         match action {
             Action::Start(client) => {
                 let floor = self.fences.last().copied().unwrap_or_default();
-                self.with(world, client, Cause::Caller, |client| {
-                    client.start(habits, floor, now)
-                });
+                self.meet(world, client, &Occasion::Start(floor));
             }
-            Action::Leave(client) => self.with(world, client, Cause::Caller, |client| {
-                client.leave(habits, now)
-            }),
+            Action::Leave(client) => self.meet(world, client, &Occasion::Leave),
             Action::Stop(client) => {
                 self.left.stops -= 1;
                 self.tell(world, client, Event::Stop);
@@ -235,7 +232,8 @@ impl State {
             Action::Stray(number) => {
                 let (node, request) = self.strays.remove(number);
                 // Nobody hears the reply.
-                drop(self.nodes[node].change(|node| node.execute(&request.call)));
+                let executed = memo::executed(&self.nodes[node], &request);
+                self.nodes[node] = executed.0.clone();
             }
             Action::Gain(node) => {
                 self.left.gains -= 1;
@@ -308,13 +306,11 @@ impl State {
         let Some(request) = self.line_mut(client, node).change(Line::arrive) else {
             return;
         };
-        let outcome = self.nodes[node].change(|node| node.execute(&request.call));
+        let executed = memo::executed(&self.nodes[node], &request);
+        let (after, reply) = &*executed;
+        self.nodes[node] = after.clone();
         if request.operation == self.clients[client].operation() {
-            let reply = Reply {
-                operation: request.operation,
-                call: request.call.id,
-                outcome,
-            };
+            let reply = reply.clone();
             self.line_mut(client, node)
                 .change(|line| line.answer(reply));
         }
@@ -326,8 +322,7 @@ impl State {
             return;
         }
         if let Some(reply) = self.line_mut(client, node).change(Line::hear) {
-            let Reply { call, outcome, .. } = reply;
-            self.tell(world, client, Event::Replied { call, outcome });
+            self.meet(world, client, &Occasion::Heard(reply));
         }
     }
 
@@ -345,36 +340,15 @@ impl State {
     }
 
     fn tell(&mut self, world: &World, client: usize, event: Event) {
-        let now = self.now;
-        let cause = match &event {
-            Event::Replied { outcome: Ok(_), .. } => Cause::Answer,
-            Event::Replied { .. } => Cause::Cut,
-            Event::Notified(_) => Cause::Notice,
-            Event::Woke => Cause::Time,
-            Event::Stop => Cause::Caller,
-        };
-        self.with(world, client, cause, |client| {
-            client.handle(&world.habits, event, now)
-        });
+        self.meet(world, client, &Occasion::Told(event));
     }
 
-    /// Lets a client act, and takes in what it does.
-    fn with(
-        &mut self,
-        world: &World,
-        number: usize,
-        cause: Cause,
-        act: impl FnOnce(&mut Client) -> Effects,
-    ) {
-        let (before, from) = (
-            self.clients[number].operation(),
-            self.clients[number].stage(),
-        );
-        let effects = self.clients[number].change(act);
-        let to = effects.ended.unwrap_or(self.clients[number].stage());
-        if from != to && !from.is_lost() {
-            world.seen.add(from, to, cause);
-        }
+    /// Lets something happen to a client, and takes in what it does.
+    fn meet(&mut self, world: &World, number: usize, occasion: &Occasion) {
+        let before = self.clients[number].operation();
+        let met = memo::met(world, &self.clients[number], occasion, self.now);
+        let (client, effects) = &*met;
+        self.clients[number] = client.clone();
         let operation = self.clients[number].operation();
         if operation != before {
             for node in 0..self.nodes.len() {
@@ -384,25 +358,25 @@ impl State {
                 }
             }
         }
-        for request in effects.requests {
+        for request in &effects.requests {
             let node = usize::from(request.call.node.0);
             self.line_mut(number, node)
-                .change(|line| line.send(request));
+                .change(|line| line.send(request.clone()));
         }
-        if let Some(granted) = effects.granted {
+        if let Some(granted) = &effects.granted {
             self.fence(granted.fence, granted.floor);
         }
     }
 
     /// Takes in a fence, and the highest one that was known before it was asked for.
     fn fence(&mut self, fence: u64, floor: u64) {
-        let is_new = self.fences.insert(fence);
+        let is_new = self.fences.change(|fences| fences.insert(fence));
         self.is_out_of_order |= fence <= floor || !is_new;
     }
 
     fn pass(&mut self, until: u64) {
         for node in &mut self.nodes {
-            node.change(|node| node.advance(until - self.now));
+            *node = memo::advanced(node, until - self.now);
         }
         self.now = until;
     }
