@@ -1,5 +1,5 @@
 //! A TCP proxy in front of a real server that makes faults happen at an exact request: a reply is lost although the request
-//! was executed, replies are late, a connection is cut, a server refuses.
+//! was executed, replies are late, a connection is cut or ends in one direction, a server refuses.
 //!
 //! It reads RESP just well enough to tell which reply answers which request, and passes all bytes on unchanged. It can't follow
 //! `CLIENT REPLY`, `MONITOR` and inline commands.
@@ -95,6 +95,18 @@ impl Proxy {
         self.relay.wake();
     }
 
+    /// Ends what clients read on all connections now; what they write still reaches the server, whose replies are swallowed.
+    pub fn half_close(&self) {
+        let mut state = self.relay.state();
+        state.lines.values_mut().for_each(line::Line::end_replies);
+        self.relay.wake();
+    }
+
+    /// The same for the connection of the next request whose bytes contain the text, instead of its reply; the server executes it.
+    pub fn half_close_matching(&self, text: &str) {
+        self.set(containing(text), Fate::HalfClose);
+    }
+
     /// Cuts the connection of the n-th request from now (1 is the next) before it reaches the server; earlier replies pass.
     pub fn cut_before(&self, n: u64) {
         self.set(Which::Nth(n), Fate::CutBefore);
@@ -172,6 +184,8 @@ impl Proxy {
             Command::HoldMatching(text) => self.hold_matching(&text),
             Command::Go => self.go(),
             Command::Cut => self.cut(),
+            Command::HalfClose => self.half_close(),
+            Command::HalfCloseMatching(text) => self.half_close_matching(&text),
             Command::CutBefore(n) => self.cut_before(n),
             Command::CutBeforeMatching(text) => self.cut_before_matching(&text),
             Command::Refuse => self.refuse()?,

@@ -96,6 +96,43 @@ on_each_server! {
         assert_eq!(increment(&mut through(&proxy), "counter").unwrap(), 2);
     }
 
+    fn replies_end_while_requests_still_reach_the_server(server: Server) {
+        let proxy = before(&server);
+        let (mut client, mut other) = (raw(&proxy), through(&proxy));
+        proxy.half_close_matching("b");
+        for key in ["a", "b", "c"] {
+            send(&mut client, &["INCR", key]);
+        }
+        assert_eq!(read_to_end(&mut client), ":1\r\n", "earlier replies pass");
+        send(&mut client, &["INCR", "d"]);
+        proxy.await_lost(3).unwrap();
+        assert_eq!(["b", "c", "d"].map(|key| get(&server, key)), [Some(1); 3]);
+        assert_eq!(increment(&mut other, "a").unwrap(), 2, "others go on");
+        assert_eq!((proxy.stats().armed, proxy.stats().open), (0, 2));
+    }
+
+    fn all_replies_end_now_and_a_client_that_closes_too_is_forgotten(server: Server) {
+        let proxy = before(&server);
+        let mut clients = [raw(&proxy), raw(&proxy)];
+        for client in &mut clients {
+            send(client, &["INCR", "counter"]);
+            read_exactly(client, 4);
+        }
+        proxy.half_close();
+        for client in &mut clients {
+            assert_eq!(read_to_end(client), "");
+            send(client, &["INCR", "counter"]);
+        }
+        proxy.await_lost(2).unwrap();
+        assert_eq!(get(&server, "counter"), Some(4));
+        drop(clients);
+        let latest = Instant::now() + Duration::from_secs(10);
+        while proxy.stats().open > 0 {
+            assert!(Instant::now() < latest, "{:?}", proxy.stats());
+            std::thread::yield_now();
+        }
+    }
+
     fn a_request_that_is_cut_off_never_reaches_the_server(server: Server) {
         let proxy = before(&server);
         let mut client = raw(&proxy);

@@ -14,6 +14,8 @@ hold                          let no reply pass until `go`
 hold-matching <text>          hold the reply to the next request that contains the text
 go                            let all held replies pass
 cut                           cut all connections now
+half-close                    end the replies of all connections now; their requests still reach the server
+half-close-matching <text>    the same for the connection of the next request that contains the text, instead of its reply
 cut-before <n>                cut before the n-th request from now reaches the server
 cut-before-matching <text>    the same for the next request that contains the text
 refuse                        refuse new connections
@@ -38,6 +40,10 @@ pub enum Command {
     Go,
     /// Cut all connections now.
     Cut,
+    /// End the replies of all connections now; their requests still reach the server.
+    HalfClose,
+    /// The same for the connection of the next request that contains the text, instead of its reply.
+    HalfCloseMatching(String),
     /// Cut before the n-th request from now reaches the server.
     CutBefore(u64),
     /// Cut before the next request that contains the text reaches the server.
@@ -68,6 +74,8 @@ impl FromStr for Command {
             "hold-matching" => text(rest).map(Self::HoldMatching),
             "go" => nothing(rest, Self::Go),
             "cut" => nothing(rest, Self::Cut),
+            "half-close" => nothing(rest, Self::HalfClose),
+            "half-close-matching" => text(rest).map(Self::HalfCloseMatching),
             "cut-before" => number(rest).map(Self::CutBefore),
             "cut-before-matching" => text(rest).map(Self::CutBeforeMatching),
             "refuse" => nothing(rest, Self::Refuse),

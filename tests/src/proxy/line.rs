@@ -15,6 +15,8 @@ pub(super) struct Line {
     asked: VecDeque<Asked>,
     ready: VecDeque<Ready>,
     channels: BTreeSet<(String, Vec<u8>)>,
+    /// The client has seen the end of the replies.
+    has_ended_replies: bool,
 }
 
 /// A request that the server still has to answer.
@@ -51,6 +53,7 @@ impl Line {
             asked: VecDeque::new(),
             ready: VecDeque::new(),
             channels: BTreeSet::new(),
+            has_ended_replies: false,
         }
     }
 
@@ -117,6 +120,17 @@ impl Line {
         for fate in asked.chain(ready).filter(|fate| **fate == Fate::HoldReply) {
             *fate = Fate::Pass;
         }
+    }
+
+    /// Ends what the client reads; what it writes still reaches the server.
+    pub(super) fn end_replies(&mut self) {
+        self.has_ended_replies = true;
+        // The client may have closed already, and that is as good.
+        let _ = self.client.shutdown(Shutdown::Write);
+    }
+
+    pub(super) fn has_ended_replies(&self) -> bool {
+        self.has_ended_replies
     }
 
     /// Ends the connection on both sides; what is ready no longer passes.

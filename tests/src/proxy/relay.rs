@@ -236,16 +236,31 @@ impl Relay {
                     drop(state);
                     return self.end(id);
                 }
-                Move::Pass(bytes) => {
-                    drop(state);
-                    if client.write_all(&bytes).is_err() {
-                        return self.end(id);
+                Move::EndReplies => {
+                    if let Some(line) = state.lines.get_mut(&id) {
+                        line.end_replies();
                     }
-                    state = self.state();
-                    // Taken only now: whoever waits for an idle line waits until the bytes are out.
+                }
+                Move::Swallow => {
+                    state.lost += 1;
                     if let Some(line) = state.lines.get_mut(&id) {
                         line.take_ready();
                     }
+                    self.wake();
+                }
+                Move::Pass(bytes) => {
+                    drop(state);
+                    let is_written = client.write_all(&bytes).is_ok();
+                    state = self.state();
+                    let Some(line) = state.lines.get_mut(&id) else {
+                        return;
+                    };
+                    if !is_written && !line.has_ended_replies() {
+                        drop(state);
+                        return self.end(id);
+                    }
+                    // Taken only now: whoever waits for an idle line waits until the bytes are out.
+                    line.take_ready();
                     self.wake();
                 }
                 Move::Stop => return,
@@ -267,6 +282,8 @@ impl Relay {
 enum Move {
     Wait(Option<Duration>),
     Lose,
+    EndReplies,
+    Swallow,
     Pass(Vec<u8>),
     Stop,
 }
@@ -287,8 +304,14 @@ impl State {
         let Some(ready) = line.next_ready() else {
             return Move::Wait(None);
         };
+        if line.has_ended_replies() {
+            return Move::Swallow;
+        }
         if ready.fate == Fate::LoseReply {
             return Move::Lose;
+        }
+        if ready.fate == Fate::HalfClose {
+            return Move::EndReplies;
         }
         if self.holding || ready.fate == Fate::HoldReply {
             return Move::Wait(None);

@@ -9,6 +9,9 @@ pub(super) enum Fate {
     Pass,
     /// The server gets the request; its reply is swallowed and the connection is cut.
     LoseReply,
+    /// The server gets the request and those behind it; their replies are swallowed, and the client sees the end of what it
+    /// reads.
+    HalfClose,
     /// The server gets the request; its reply waits for `go`.
     HoldReply,
     /// The server never gets the request, and the connection is cut once the replies before it have passed.
