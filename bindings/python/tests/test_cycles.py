@@ -148,8 +148,9 @@ def test_a_thousand_cycles_of_tasks(server: Server) -> None:
             disturbance.step()
 
     async def run() -> None:
+        # Connected before it is disturbed: to connect is not tried again.
         async with await tallylock.aio.connect(server.url, timeout=PATIENCE) as client:
-            await asyncio.gather(*(work(client, worker) for worker in range(WORKERS)))
+            with disturbance.around():
+                await asyncio.gather(*(work(client, worker) for worker in range(WORKERS)))
 
-    with disturbance.around():
-        asyncio.run(run())
+    asyncio.run(run())
