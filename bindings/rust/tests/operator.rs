@@ -153,11 +153,14 @@ struct Log(Arc<Mutex<Vec<String>>>);
 impl Log {
     fn assert_tells_the_steal(&self) {
         let lines = self.0.lock().unwrap();
-        let [line] = lines.as_slice() else {
-            panic!("one event, not {lines:?}");
+        let [stolen, lost] = lines.as_slice() else {
+            panic!("the steal and what its holder learned, not {lines:?}");
         };
         for part in ["WARN", "invoice:42", "biller-7", "it hangs", "fence=17"] {
-            assert!(line.contains(part), "{line}");
+            assert!(stolen.contains(part), "{stolen}");
+        }
+        for part in ["WARN", "invoice:42", "taken_over", "fence=17"] {
+            assert!(lost.contains(part), "{lost}");
         }
     }
 }
