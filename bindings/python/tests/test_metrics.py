@@ -89,6 +89,7 @@ def test_renewals_and_a_lost_server_are_counted(face: Face, server: Server) -> N
     client = face.connect(server.url)
     lease = client.lock("l", ttl=ttl, renewal=timedelta(milliseconds=20)).acquire()
     renewed = _until(client.metrics, lambda metrics: metrics.renewals >= 3)
+    assert renewed.smallest_margin is not None
     assert timedelta(0) < renewed.smallest_margin < ttl
     server.stop()
     try:
