@@ -152,6 +152,17 @@ class MetricsTest {
             }
         }
 
+    @Test
+    fun theExampleOfTheDocumentationRuns() =
+        runBlocking {
+            Tallylock.connect("memory://").use { client ->
+                client.lock("invoice:42", ttl = 30.seconds).withLock { }
+                val metrics = client.metrics() // numbers that only grow, as an exporter wants them; sends nothing
+                println("waited ${metrics.waited}, held for ${metrics.longestHold} at most, lost ${metrics.lost.total}")
+                assertEquals(1, metrics.released)
+            }
+        }
+
     @ParameterizedTest
     @EnumSource
     fun aClosedClientHasNone(face: Face) {
