@@ -301,10 +301,11 @@ impl State {
         let Some(line) = self.lines.get_mut(&id) else {
             return Move::Stop;
         };
+        let has_ended = line.has_ended_replies();
         let Some(ready) = line.next_ready() else {
             return Move::Wait(None);
         };
-        if line.has_ended_replies() {
+        if has_ended {
             return Move::Swallow;
         }
         if ready.fate == Fate::LoseReply {
