@@ -68,7 +68,7 @@ impl Connection {
         driver: impl Future<Output = ()> + Send + 'static,
         view: OwnedFd,
     ) -> Self {
-        let (driven, until_then) = watch::channel(());
+        let (kept, until_then) = watch::channel(());
         let task = tokio::spawn(async move {
             // Dropped last, however the driver ends.
             let _until_then = until_then;
@@ -77,7 +77,7 @@ impl Connection {
         Self {
             redis,
             driver: task.abort_handle(),
-            driven,
+            driven: kept,
             view,
             silent: AtomicBool::new(false),
             used_at: AtomicU64::new(clock::now().as_millis()),
