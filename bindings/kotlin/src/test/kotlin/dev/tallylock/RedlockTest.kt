@@ -1,8 +1,10 @@
 package dev.tallylock
 
 import dev.tallylock.testing.Acquiring
+import dev.tallylock.testing.BlockingRedlock
 import dev.tallylock.testing.CancelPoints
 import dev.tallylock.testing.Face
+import dev.tallylock.testing.SuspendingRedlock
 import dev.tallylock.testing.TestServer
 import dev.tallylock.testing.awaitFree
 import dev.tallylock.testing.connectToAll
@@ -10,6 +12,7 @@ import dev.tallylock.testing.connections
 import dev.tallylock.testing.eventually
 import dev.tallylock.testing.holding
 import dev.tallylock.testing.onFiveServers
+import dev.tallylock.testing.reachAll
 import dev.tallylock.testing.spin
 import dev.tallylock.testing.urls
 import dev.tallylock.testing.whileStopped
@@ -146,9 +149,9 @@ class RedlockTest {
     @Test
     fun acquiresCancelledAtRandomPointsLeaveNoLockOnAnyServer() =
         onFiveServers { servers ->
-            Face.Suspending.connectToAll(servers).close()
-            Tallylock.connectRedlock(servers.urls, timeout = 1.minutes).use { redlock ->
-                val lock = redlock.lock(KEY, 10.minutes)
+            SuspendingRedlock(Tallylock.connectRedlock(servers.urls, timeout = 1.minutes)).use { face ->
+                face.reachAll(servers)
+                val lock = face.redlock.lock(KEY, 10.minutes)
                 val points = CancelPoints(Random(SEED))
                 repeat(ROUNDS) {
                     val acquiring = Acquiring(this, lock)
@@ -165,8 +168,10 @@ class RedlockTest {
     @Test
     fun acquiresInterruptedAtRandomPointsLeaveNoLockOnAnyServer() =
         onFiveServers { servers ->
-            Tallylock.connectRedlockBlocking(servers.urls, 1.minutes.toJavaDuration()).use { redlock ->
-                val lock = redlock.lock(KEY, 10.minutes.toJavaDuration())
+            val patience = 1.minutes.toJavaDuration()
+            BlockingRedlock(Tallylock.connectRedlockBlocking(servers.urls, patience)).use { face ->
+                face.reachAll(servers)
+                val lock = face.redlock.lock(KEY, 10.minutes.toJavaDuration())
                 val points = CancelPoints(Random(SEED))
                 repeat(ROUNDS) {
                     val outcome = AtomicReference<Result<Unit>>()

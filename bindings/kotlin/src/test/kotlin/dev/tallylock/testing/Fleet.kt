@@ -29,7 +29,13 @@ val List<TestServer>.urls: List<String> get() = map(TestServer::url)
 fun List<TestServer>.holding(key: String): Int = count { it.bystander.exists(key) }
 
 /** Waits until the key is on none of the servers: what is undone in the background takes a moment. */
-fun List<TestServer>.awaitFree(key: String): Unit = eventually { holding(key) == 0 }
+fun List<TestServer>.awaitFree(key: String) {
+    try {
+        eventually { holding(key) == 0 }
+    } catch (late: IllegalStateException) {
+        throw AssertionError("it is left: ${map { it.bystander.get(key) }}", late)
+    }
+}
 
 /** How many connections of tallylock's are open. */
 fun List<TestServer>.connections(): Int =
@@ -56,9 +62,17 @@ suspend fun Face.connectToAll(
     rejoin: Boolean = false,
 ): FaceRedlock {
     val redlock = connectRedlock(servers.urls, timeout = 1.minutes, rejoin = rejoin)
-    redlock.acquireOnAll("connected", servers).release()
-    servers.awaitFree("connected")
+    redlock.reachAll(servers)
     return redlock
+}
+
+/**
+ * Waits until the client has reached each of the servers. What is undone while one is being connected to may stay there until its
+ * TTL ends.
+ */
+suspend fun FaceRedlock.reachAll(servers: List<TestServer>) {
+    acquireOnAll("reached", servers).release()
+    servers.awaitFree("reached")
 }
 
 /** A lease that all of the servers have granted, and not just more than half. */
