@@ -126,7 +126,10 @@ class MetricsTest {
         runBlocking {
             Tallylock.connect("memory://").use { client ->
                 client.lock("a", TTL).acquire().release()
-                client.blocking.lock("b", TTL.toJavaDuration()).acquire().release()
+                client.blocking
+                    .lock("b", TTL.toJavaDuration())
+                    .acquire()
+                    .release()
                 assertEquals(2, client.metrics().released)
                 val blocking = client.blocking.metrics()
                 assertEquals(listOf(2L, 2L), listOf(blocking.granted, blocking.released))
