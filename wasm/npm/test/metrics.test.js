@@ -9,7 +9,7 @@ import { connect } from "tallylock/memory";
 import { connectRedlock } from "tallylock/redlock";
 import { startFleet } from "./support/fleet.js";
 import { startProxy } from "./support/proxy.js";
-import { startServer } from "./support/servers.js";
+import { SERVERS, startServer } from "./support/servers.js";
 
 const TTL = { ttlMs: 60_000 };
 /** What is left of it for its holder, whose clock may be another by this much. */
@@ -104,7 +104,7 @@ test("each number but those of renewals comes about", async () => {
 });
 
 test("renewals, a silent server and a cancelled acquire are counted", { timeout: 120_000 }, async () => {
-  const server = await startServer("valkey");
+  const server = await startServer(SERVERS[0]);
   const proxy = await startProxy(server.port);
   const client = await connectOver({ url: proxy.url });
   const lock = client.lock("l", { ttlMs: 4_000, renewEveryMs: 20 });
@@ -146,8 +146,14 @@ test("several servers are one attempt", { timeout: 120_000 }, async () => {
 test("a lease that is forgotten is counted as such", { timeout: 120_000 }, async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc");
-  const client = await connect();
-  await client.lock("l", TTL).acquire();
+  const server = await startServer(SERVERS[0]);
+  const client = await connectOver({ url: server.url });
+  const forget = async () => {
+    await client.lock("l", { ...TTL, renewEveryMs: 20 }).acquire();
+  };
+  await forget();
   const { granted, released } = await until(client, ({ abandoned }) => abandoned === 1, collect);
   assert.deepEqual([granted, released], [1, 0]);
+  await client.close();
+  await server.stop();
 });
