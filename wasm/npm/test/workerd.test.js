@@ -64,6 +64,7 @@ test("in workerd, over a socket of cloudflare:sockets", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "tallylock-workerd-"));
   const servers = await startFleet(3);
   const [server] = servers;
+  t.after(() => Promise.all(servers.map((one) => one.stop())));
   const port = await freePort();
   await bundle(folder);
   await writeFile(
@@ -79,7 +80,6 @@ test("in workerd, over a socket of cloudflare:sockets", async (t) => {
     if (child.exitCode === null && child.signalCode === null) {
       await once(child, "exit");
     }
-    await Promise.all(servers.map((one) => one.stop()));
     await rm(folder, { recursive: true, force: true });
   });
 
