@@ -79,7 +79,7 @@ on_each_server! {
     fn a_key_that_a_lost_lease_left_is_removed_when_the_server_is_back(server: Server) {
         let proxy = proxy_before(&server);
         let client = connect(&proxy.url());
-        let lease = client.lock("l", TTL).unwrap().acquire(Duration::ZERO).unwrap();
+        let lease = client.lock("l", 2 * TTL).unwrap().acquire(Duration::ZERO).unwrap();
         let token: Vec<u8> = server.connection().get("l").unwrap();
         proxy.hold();
         assert_eq!(lease.wait_until_lost(LONG).unwrap().code(), UNREACHABLE);
