@@ -129,7 +129,7 @@ async fn refusals<F: Face>(server: Server) {
 async fn forgotten<F: Face>(server: Server) {
     let proxy = Proxy::before(server.address().parse().unwrap()).unwrap();
     let patient = options(&proxy.url()).timeout(TIMEOUT).unwrap();
-    let short = by_hand().remembering(2 * TIMEOUT).unwrap();
+    let short = by_hand().remembering(3 * TIMEOUT).unwrap();
     let meter = F::open(patient, short).await.unwrap();
     warm_up(&meter).await;
     meter.add("a", 5).unwrap();

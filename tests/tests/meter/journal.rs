@@ -115,7 +115,7 @@ async fn forgotten<F: Face>(server: Server) {
     let _: () = server.connection().lpush("list", "x").unwrap();
     let open = async || {
         let options = options(&proxy.url()).timeout(TIMEOUT);
-        let short = in_folder(&folder).remembering(2 * TIMEOUT);
+        let short = in_folder(&folder).remembering(3 * TIMEOUT);
         F::open(options.unwrap(), short.unwrap()).await.unwrap()
     };
     let meter = open().await;
