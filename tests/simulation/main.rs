@@ -12,6 +12,7 @@ mod watch;
 mod world;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +20,7 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 
 use client::Client;
-use plan::{Kept, Plan};
+use plan::{Kept, NODES, Plan};
 use random::Random;
 use trace::LEGEND;
 use watch::{Seen, TWO_LEASES};
@@ -32,6 +33,7 @@ const SEEDS: u64 = 200;
 #[derive(PartialEq, Debug)]
 struct Ended {
     plan: String,
+    nodes: usize,
     lines: Vec<String>,
     seen: Seen,
     /// The first thing that was wrong.
@@ -63,12 +65,15 @@ fn whatever_happens_the_lock_keeps_its_promises() {
     }
     let seeds = number("SEEDS").unwrap_or(SEEDS);
     let mut total = Seen::default();
+    let mut worlds = BTreeMap::<usize, u64>::new();
     for seed in 1..=seeds {
         let ended = run(seed);
         assert!(ended.fault.is_none(), "{}", ended.story(seed));
         total.add(ended.seen);
+        *worlds.entry(ended.nodes).or_default() += 1;
     }
-    println!("{seeds} seeds: {total:?}");
+    println!("{seeds} seeds: {total:?}, worlds by their nodes: {worlds:?}");
+    assert!(NODES.iter().all(|nodes| worlds.contains_key(nodes)));
     let Seen {
         grants,
         refusals,
@@ -117,7 +122,7 @@ fn run(seed: u64) -> Ended {
 
 /// Lets a world live until all clients have ended, or something is wrong.
 fn live(plan: Plan, random: Random) -> Ended {
-    let clients = plan.clients;
+    let (clients, nodes) = (plan.clients, plan.nodes);
     let description = format!("{plan:?}");
     let world = Rc::new(RefCell::new(World::new(plan, random)));
     let mut lives: Vec<Option<Pin<Box<dyn Future<Output = ()>>>>> = (0..clients)
@@ -150,6 +155,7 @@ fn live(plan: Plan, random: Random) -> Ended {
     }
     Ended {
         plan: description,
+        nodes,
         lines: std::mem::take(&mut world.trace.lines),
         seen: world.watch.seen,
         fault: world.watch.fault.take(),

@@ -46,7 +46,7 @@ impl Plan {
     pub(crate) fn drawn(random: &mut Random) -> Self {
         let ttl = random.one_of(&[200, 1_000, 1_000, 5_000]);
         let restarts = random.happens(500).then_some((ttl, 4 * ttl));
-        let nodes = random.one_of(&[1, 1, 3, 3, 5]);
+        let nodes = random.one_of(&NODES);
         let forgets = nodes > 1 && random.happens(250);
         Self {
             nodes,
@@ -88,6 +88,9 @@ impl Plan {
         self.nodes / 2 + 1
     }
 }
+
+/// On how many nodes the lock is in one world or another.
+pub(crate) const NODES: [usize; 6] = [1, 1, 3, 3, 5, 7];
 
 /// The key of the lock, on each of the nodes.
 pub(crate) const LOCK: &str = "lock";
