@@ -2,20 +2,24 @@
 
 use std::future::{Future, poll_fn};
 use std::os::fd::OwnedFd;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisResult, Value};
 use tallylock_core::step::{Call, Outcome, Reply, Undelivered};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, unconstrained};
 
 use crate::dial::{Stream, dial};
 use crate::endpoint::Endpoint;
 use crate::socket::{Look, TRUSTED_FOR, look};
 use crate::{clock, wire};
+
+/// What comes of a call that has its place already.
+pub(crate) type Sending = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// An open connection that has said who it is. It ends with this value.
 pub(crate) struct Connection {
@@ -58,7 +62,10 @@ impl Connection {
     async fn over(stream: Stream, view: OwnedFd) -> RedisResult<Self> {
         // What it says about itself is our handshake's business, and how long it waits our operations'.
         let info = RedisConnectionInfo::default().set_skip_set_lib_name();
-        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        // And a call that waits for room in the queue has no place in it yet.
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(Semaphore::MAX_PERMITS);
         let (redis, driver) = MultiplexedConnection::new_with_config(&info, stream, config).await?;
         Ok(Self::driven(redis, driver, view))
     }
@@ -100,6 +107,17 @@ impl Connection {
     /// Takes note that a call is waited for no longer: new operations keep away until something is answered.
     pub(crate) fn mark_silent(&self) {
         self.silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives a call its place behind those that were sent before.
+    pub(crate) fn begin(self: &Arc<Self>, call: Call) -> Sending {
+        let connection = Arc::clone(self);
+        let mut sending: Sending = Box::pin(async move { connection.send(&call).await });
+        let nobody = &mut Context::from_waker(Waker::noop());
+        match sending.as_mut().poll(nobody) {
+            Poll::Ready(outcome) => Box::pin(std::future::ready(outcome)),
+            Poll::Pending => sending,
+        }
     }
 
     /// Sends a call and gives its outcome. Calls go out in the order in which these futures are first polled.

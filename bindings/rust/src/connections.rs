@@ -6,11 +6,11 @@ use std::time::Duration;
 use tallylock_core::step::Undelivered;
 use tallylock_core::time::{Instant, Ttl};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
 use crate::clock;
-use crate::connection::Connection;
+use crate::connection::{Connection, Sending};
 use crate::endpoint::Endpoint;
+use crate::opening::{Opened, Opening, Queued};
 
 /// How many connections are kept for operations that need one of their own.
 const MOST_IDLE: usize = 4;
@@ -25,14 +25,9 @@ pub(crate) struct Connections {
 
 #[derive(Default)]
 struct Known {
-    shared: Option<Opening>,
+    shared: Option<Arc<Opening>>,
     idle: Vec<Arc<Connection>>,
 }
-
-/// A connection that is being opened, or was: nothing yet, or how it went.
-type Opening = watch::Receiver<Option<Opened>>;
-
-type Opened = Result<Arc<Connection>, Undelivered>;
 
 impl Connections {
     pub(crate) fn new(endpoint: Endpoint, timeout: Ttl, runtime: Handle) -> Self {
@@ -54,11 +49,31 @@ impl Connections {
 
     /// The connection that all share; waits for it no longer than until this moment.
     pub(crate) async fn shared(&self, until: Instant) -> Opened {
-        let opening = self.opening();
-        let ready = opening.borrow().clone();
-        match ready {
-            Some(Ok(connection)) => Ok(connection),
-            _ => self.wait(opening, until).await,
+        self.wait(&self.opening(), until).await
+    }
+
+    /// The shared connection, which begins to be opened if it is not, or is no longer good.
+    pub(crate) fn opening(&self) -> Arc<Opening> {
+        let mut known = self.known();
+        if let Some(opening) = known.shared.as_ref().filter(|opening| opening.is_good()) {
+            return Arc::clone(opening);
+        }
+        let opening = self.open();
+        known.shared = Some(Arc::clone(&opening));
+        opening
+    }
+
+    /// Waits until a call is sent; gives over which connection, and what comes of it.
+    pub(crate) async fn sent(
+        &self,
+        queued: Queued,
+    ) -> Result<(Arc<Connection>, Sending), Undelivered> {
+        let opened = self.wait(&queued.opening, queued.until).await;
+        match (queued.leave(), opened) {
+            (Some(sent), _) => Ok(sent),
+            (None, Err(error)) => Err(error),
+            // It was too late for the call.
+            (None, Ok(_)) => Err(self.no_answer()),
         }
     }
 
@@ -71,7 +86,7 @@ impl Connections {
                 return Ok(connection);
             }
         }
-        self.wait(self.open(), until).await
+        self.wait(&self.open(), until).await
     }
 
     /// Keeps a connection for the next operation that needs one of its own.
@@ -88,67 +103,43 @@ impl Connections {
         drop(closed);
     }
 
-    /// The shared connection, which begins to be opened if it is not, or is no longer good.
-    fn opening(&self) -> Opening {
-        let mut known = self.known();
-        if let Some(opening) = &known.shared {
-            let usable = match &*opening.borrow() {
-                // A sender that is gone without a word was on a runtime that ended.
-                None => opening.has_changed().is_ok(),
-                Some(Ok(connection)) => connection.is_good(),
-                // Those who waited were told; who comes now tries again.
-                Some(Err(_)) => false,
-            };
-            if usable {
-                return opening.clone();
-            }
-        }
-        let opening = self.open();
-        known.shared = Some(opening.clone());
-        opening
-    }
-
     /// Opens a connection in a task: a caller who gives up does not stop it, since others may wait for it too.
-    fn open(&self) -> Opening {
-        let (sender, opening) = watch::channel(None);
+    fn open(&self) -> Arc<Opening> {
+        let (opener, begun) = Opening::begin();
         let (endpoint, timeout) = (
             Arc::clone(&self.endpoint),
             Duration::from_millis(self.timeout.as_millis()),
         );
         self.runtime.spawn(async move {
-            let opened = match tokio::time::timeout(timeout, Connection::open(&endpoint)).await {
-                Ok(opened) => opened.map(Arc::new),
+            let result = match tokio::time::timeout(timeout, Connection::open(&endpoint)).await {
+                Ok(result) => result.map(Arc::new),
                 Err(_) => Err(Undelivered::NotSent(format!(
                     "{} did not answer within {timeout:?}",
                     endpoint.address
                 ))),
             };
-            sender.send_replace(Some(opened));
+            opener.end(result);
         });
-        opening
+        begun
     }
 
-    async fn wait(&self, mut opening: Opening, until: Instant) -> Opened {
+    async fn wait(&self, opening: &Opening, until: Instant) -> Opened {
         let opened = {
             // A timer belongs to a runtime, and the caller's executor need not be one.
             let _entered = self.runtime.enter();
-            tokio::time::timeout(clock::left_until(until), async move {
-                opening
-                    .wait_for(Option::is_some)
-                    .await
-                    .map(|opened| opened.clone())
-            })
+            tokio::time::timeout(clock::left_until(until), opening.wait())
         };
         match opened.await {
-            Ok(Ok(Some(opened))) => opened,
-            Ok(_) => Err(Undelivered::NotSent(
+            Ok(Some(opened)) => opened,
+            Ok(None) => Err(Undelivered::NotSent(
                 "the client's runtime was shut down".into(),
             )),
-            Err(_) => Err(Undelivered::NotSent(format!(
-                "{} does not answer",
-                self.endpoint.address
-            ))),
+            Err(_) => Err(self.no_answer()),
         }
+    }
+
+    fn no_answer(&self) -> Undelivered {
+        Undelivered::NotSent(format!("{} does not answer", self.endpoint.address))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

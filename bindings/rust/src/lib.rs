@@ -48,6 +48,7 @@ mod lock;
 mod memory;
 mod meter;
 mod nodes;
+mod opening;
 mod options;
 mod per_process;
 mod random;

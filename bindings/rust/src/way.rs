@@ -16,6 +16,7 @@ use crate::connection::Connection;
 use crate::connections::Connections;
 use crate::memory::Caller;
 use crate::nodes::Nodes;
+use crate::opening::{Asked, Opened, Opening};
 
 /// The way of one operation to its server.
 pub(crate) enum Way {
@@ -32,14 +33,14 @@ pub(crate) struct ServerWay {
     timeout: Ttl,
     is_one_of_several: bool,
     unanswered: AtomicUsize,
-    /// Calls go out one after the other: whoever has to wait for a connection is not overtaken by a later call.
+    /// Whoever waits for a connection of its own is not overtaken by a later call that needs one.
     turn: tokio::sync::Mutex<()>,
     lines: Mutex<Lines>,
 }
 
 #[derive(Default)]
 struct Lines {
-    shared: Option<Arc<Connection>>,
+    shared: Option<Arc<Opening>>,
     /// The lane of its own that was begun last, and its connection unless that was lost.
     own: Option<(u32, Option<Arc<Connection>>)>,
 }
@@ -123,64 +124,87 @@ impl ServerWay {
     }
 
     pub(crate) async fn send(&self, call: Call) -> Outcome {
-        let turn = self.turn.lock().await;
-        let connection = self.connection(call.lane).await?;
-        let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed);
-        if unanswered > 0 && !self.is_one_of_several {
-            // The operation goes on without an earlier answer: it has waited long enough for it.
-            connection.mark_silent();
+        match call.lane {
+            Lane::Shared => self.send_shared(call).await,
+            Lane::Own(number) => self.send_own(number, call).await,
         }
-        let mut sending = pin!(connection.send(&call));
-        // Polled once, it has its place in the connection's queue.
-        let at_once = poll_fn(|context| Poll::Ready(sending.as_mut().poll(context))).await;
+    }
+
+    /// Has its place behind all that was asked of the server before once it was polled: nothing is awaited before that.
+    async fn send_shared(&self, call: Call) -> Outcome {
+        match self.shared().ask(call, || self.patience())? {
+            Asked::Ready(connection, call) => {
+                self.mark_if_silent(&connection);
+                self.answer(&connection, connection.send(&call)).await
+            }
+            Asked::Queued(queued) => {
+                let (connection, sending) = self.connections.sent(queued).await?;
+                self.answer(&connection, sending).await
+            }
+        }
+    }
+
+    async fn send_own(&self, number: u32, call: Call) -> Outcome {
+        let turn = self.turn.lock().await;
+        let connection = self.own(number).await?;
+        self.mark_if_silent(&connection);
+        let sending = connection.begin(call);
         drop(turn);
-        let outcome = match at_once {
-            Poll::Ready(outcome) => outcome,
-            Poll::Pending => sending.await,
-        };
+        self.answer(&connection, sending).await
+    }
+
+    async fn answer(
+        &self,
+        connection: &Arc<Connection>,
+        sending: impl Future<Output = Outcome>,
+    ) -> Outcome {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        let outcome = sending.await;
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         if outcome.is_err() {
-            self.lose(&connection);
+            self.lose(connection);
         }
         outcome
     }
 
-    async fn connection(&self, lane: Lane) -> Result<Arc<Connection>, Undelivered> {
-        match lane {
-            Lane::Shared => {
-                let pinned = self.lines().shared.clone();
-                if let Some(connection) = pinned {
-                    return Ok(connection);
-                }
-                let connection = self.connections.shared(self.patience()).await?;
-                self.lines().shared = Some(Arc::clone(&connection));
-                Ok(connection)
-            }
-            Lane::Own(number) => {
-                let begun = self.lines().own.clone();
-                let connection = match begun {
-                    Some((same, Some(connection))) if same == number || connection.is_good() => {
-                        connection
-                    }
-                    Some((same, None)) if same == number => {
-                        return Err(Undelivered::NotSent(
-                            "the connection that watched the keys was lost".into(),
-                        ));
-                    }
-                    _ => self.connections.own(self.patience()).await?,
-                };
-                self.lines().own = Some((number, Some(Arc::clone(&connection))));
-                Ok(connection)
-            }
+    /// Keeps others away from a connection if the operation goes on without an earlier answer: it has waited long enough for it.
+    fn mark_if_silent(&self, connection: &Connection) {
+        if self.unanswered.load(Ordering::Relaxed) > 0 && !self.is_one_of_several {
+            connection.mark_silent();
         }
     }
 
+    /// How the shared connection is opened, or was, with which this operation began.
+    fn shared(&self) -> Arc<Opening> {
+        let shared = &mut self.lines().shared;
+        match shared {
+            Some(opening) if !opening.has_failed() => Arc::clone(opening),
+            _ => Arc::clone(shared.insert(self.connections.opening())),
+        }
+    }
+
+    async fn own(&self, number: u32) -> Opened {
+        let begun = self.lines().own.clone();
+        let connection = match begun {
+            Some((same, Some(connection))) if same == number || connection.is_good() => connection,
+            Some((same, None)) if same == number => {
+                return Err(Undelivered::NotSent(
+                    "the connection that watched the keys was lost".into(),
+                ));
+            }
+            _ => self.connections.own(self.patience()).await?,
+        };
+        self.lines().own = Some((number, Some(Arc::clone(&connection))));
+        Ok(connection)
+    }
+
     /// Until when a connection is waited for: a little less than the operation waits, so that it learns that nothing was
-    /// sent before it gives up.
+    /// sent before it gives up. One of several servers is waited for equally long by all operations, also by those that have
+    /// ended without it: a release is not given up before the acquire that it undoes.
     fn patience(&self) -> Instant {
         let now = clock::now();
         let longest = now.plus(self.timeout.as_millis());
-        let until = if now < self.deadline {
+        let until = if now < self.deadline && !self.is_one_of_several {
             longest.min(self.deadline)
         } else {
             longest
@@ -190,9 +214,7 @@ impl ServerWay {
 
     fn lose(&self, lost: &Arc<Connection>) {
         let mut lines = self.lines();
-        lines
-            .shared
-            .take_if(|connection| Arc::ptr_eq(connection, lost));
+        lines.shared.take_if(|opening| opening.is_of(lost));
         if let Some((_, connection)) = &mut lines.own {
             connection.take_if(|connection| Arc::ptr_eq(connection, lost));
         }
