@@ -51,7 +51,7 @@ class ClientTest {
     private static final String INVOICE = "invoice:42";
 
     @Test
-    void whatWasCountedIsRead() {
+    void whatWasCountedIsRead() throws InterruptedException {
         try (Client client = Tallylock.connectBlocking("memory://")) {
             Lease lease = client.lock(INVOICE, THIRTY_SECONDS).acquire();
             assertNotNull(client.getMemory());
