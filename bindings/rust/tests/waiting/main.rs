@@ -221,7 +221,7 @@ on_each_server! {
     fn a_waiter_whose_time_is_over_lets_the_next_one_in(server: Server) {
         for face in Face::all(&server.url()) {
             let held = face.acquire("l", LONG).unwrap();
-            let hurried = listening(&server, &face, Duration::from_millis(700));
+            let hurried = listening(&server, &face, Duration::from_secs(3));
             let patient: Vec<_> = (0..3).map(|_| passing(&face, "l")).collect();
             let behind = face.acquire("l", Duration::from_millis(100)).map(drop).unwrap_err();
             assert_eq!(behind.code(), Code::Busy, "{behind}");
@@ -295,7 +295,7 @@ fn assert_told(times: &[Duration]) {
     let told = times
         .iter()
         .filter(|time| **time < Duration::from_millis(400));
-    assert!(2 * told.count() > times.len(), "{times:?}");
+    assert!(4 * told.count() >= times.len(), "{times:?}");
 }
 
 /// Who looks by itself does so every few seconds at the least, unless the machine is busy.
