@@ -34,10 +34,10 @@ if [[ ! -f $installed || $(cat "$installed") != "$wanted" ]]; then
     echo "$wanted" >"$installed"
 fi
 
-if [[ ! -d bench/node/node_modules/ioredis ]] || ! fresh bench-node bench/node/package-lock.json; then
+if ! fresh bench-node bench/node/package-lock.json || [[ ! -d bench/node/node_modules/ioredis ]]; then
     say "installing ioredis and redlock into bench/node"
     npm ci --prefix bench/node --no-audit --no-fund --silent
-    remember bench-node bench/node/package-lock.json
+    remember bench-node
 fi
 
 classes=target/bench-kotlin/.built

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-SETUP = Path(__file__).resolve().parents[2] / "setup"
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = ROOT / "setup"
+SCRIPTS = sorted(path for folder in ("setup", "bench", "examples") for path in (ROOT / folder).glob("*.sh"))
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def test_nothing_is_remembered_that_was_not_looked_at_before(tree: Path) -> None
     assert build(tree) == "built"
 
 
-@pytest.mark.parametrize("script", sorted(SETUP.glob("*.sh")), ids=lambda path: path.name)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_each_caller_looks_before_anything_else_decides(script: Path) -> None:
     """Where another condition is asked first, `fresh` may not be asked at all, and there is nothing to record."""
     for line in script.read_text("utf-8").splitlines():
