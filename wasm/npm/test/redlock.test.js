@@ -63,6 +63,15 @@ describe("over five servers", () => {
     }
   };
 
+  test("each who waits asks for itself, also behind one who waits longer", async () => {
+    const redlock = await open(WITH_ALL);
+    const held = await redlock.lock("l", TTL).acquire(WAIT);
+    const longer = redlock.lock("l", TTL).acquire({ waitMs: 60_000 });
+    await assert.rejects(redlock.lock("l", TTL).acquire({ waitMs: 5_000 }), { code: "busy" });
+    await held.release();
+    await (await longer).release();
+  });
+
   test("two hung servers delay nothing but the release", async () => {
     const redlock = await openToAll();
     const lock = redlock.lock("l", TTL);
@@ -308,10 +317,11 @@ describe("over five servers", () => {
       }
       nodeRedis.destroy();
     });
-    const redlock = await connectRedlock({
-      transports: [...theirs.map(fromIoredis), fromNodeRedis(nodeRedis)],
-      owner: "biller-7",
-    });
+    const transports = [...theirs.map(fromIoredis), fromNodeRedis(nodeRedis)];
+    // More than half of them are enough for a client: the last may be connected later.
+    await Promise.all(transports.map((transport) => transport.open?.(60_000)));
+    const redlock = await connectRedlock({ transports, owner: "biller-7", ...WITH_ALL });
+    opened.push(redlock);
     const lease = await redlock.lock("l", TTL).acquire(WAIT);
     await untilHeldOn(servers.slice(0, 3), "l", 3);
     assert.match((await servers[0].other.get("l")) ?? "", /\.biller-7$/);
