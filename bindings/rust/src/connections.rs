@@ -11,6 +11,7 @@ use crate::clock;
 use crate::connection::{Connection, Sending};
 use crate::endpoint::Endpoint;
 use crate::opening::{Opened, Opening, Queued};
+use crate::timers::Timers;
 
 /// How many connections are kept for operations that need one of their own.
 const MOST_IDLE: usize = 4;
@@ -20,6 +21,7 @@ pub(crate) struct Connections {
     endpoint: Arc<Endpoint>,
     timeout: Ttl,
     runtime: Handle,
+    timers: Timers,
     known: Mutex<Known>,
 }
 
@@ -34,6 +36,7 @@ impl Connections {
         Self {
             endpoint: Arc::new(endpoint),
             timeout,
+            timers: Timers::new(runtime.clone()),
             runtime,
             known: Mutex::default(),
         }
@@ -43,8 +46,8 @@ impl Connections {
         Arc::clone(&self.endpoint)
     }
 
-    pub(crate) fn runtime(&self) -> &Handle {
-        &self.runtime
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
     }
 
     /// The connection that all share; waits for it no longer than until this moment.

@@ -60,6 +60,7 @@ mod socket;
 mod spec;
 mod subscriber;
 pub mod sweeper;
+mod timers;
 mod tls;
 mod value;
 mod waiters;

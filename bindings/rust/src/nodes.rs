@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use crate::clock;
 use crate::memory::Caller;
 use crate::site::Node;
-use crate::way::{ServerWay, sleep_until};
+use crate::way::ServerWay;
 
 /// The ways of one operation to each of its nodes.
 pub(crate) struct Nodes {
@@ -90,8 +90,8 @@ impl Nodes {
             NodeWay::Server(_) => None,
         });
         let mut memories: Vec<_> = memories.collect();
-        if memories.is_empty() {
-            return sleep_until(until, &self.runtime).await;
+        if let Some(NodeWay::Server(way)) = self.ways.first() {
+            return way.sleep_until(until).await;
         }
         poll_fn(|context| {
             // All of them are polled: a clock jumps only where everybody waits.

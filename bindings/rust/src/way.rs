@@ -9,7 +9,6 @@ use std::task::Poll;
 use tallylock_core::drive::{Clock, Transport};
 use tallylock_core::step::{Call, Lane, Outcome, Undelivered};
 use tallylock_core::time::{Instant, Ttl};
-use tokio::runtime::Handle;
 
 use crate::clock;
 use crate::connection::Connection;
@@ -76,7 +75,7 @@ impl Clock for &Way {
 
     async fn sleep_until(&self, until: Instant) {
         match self {
-            Way::Server(server) => sleep_until(until, server.connections.runtime()).await,
+            Way::Server(server) => server.sleep_until(until).await,
             Way::Memory(caller) => caller.sleep_until(until).await,
             Way::Nodes(nodes) => nodes.sleep_until(until).await,
         }
@@ -91,17 +90,6 @@ pub(crate) async fn first_of(one: impl Future<Output = ()>, other: impl Future<O
         Poll::Pending => other.as_mut().poll(context),
     })
     .await;
-}
-
-/// Waits on the machine's clock.
-pub(crate) async fn sleep_until(until: Instant, runtime: &Handle) {
-    let sleep = {
-        let _entered = runtime.enter();
-        tokio::time::sleep(clock::left_until(until))
-    };
-    sleep.await;
-    // After a stall a reply may be in the socket that is as old as the timer: its reader goes first.
-    tokio::task::yield_now().await;
 }
 
 impl ServerWay {
@@ -128,6 +116,11 @@ impl ServerWay {
             Lane::Shared => self.send_shared(call).await,
             Lane::Own(number) => self.send_own(number, call).await,
         }
+    }
+
+    /// Waits on the machine's clock.
+    pub(crate) async fn sleep_until(&self, until: Instant) {
+        self.connections.timers().sleep_until(until).await;
     }
 
     /// Has its place behind all that was asked of the server before once it was polled: nothing is awaited before that.
