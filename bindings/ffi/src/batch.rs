@@ -21,7 +21,7 @@ use crate::registry;
 #[uniffi::export]
 pub fn client_add_many(client: u64, entries: &[u8]) -> Result<Vec<u8>, CallError> {
     let entries = unpack(entries)?;
-    let results = registry::client(client)?.blocking()?.add_many(entries)?;
+    let results = registry::client(client)?.blocking().add_many(entries)?;
     Ok(pack(results))
 }
 
@@ -35,7 +35,7 @@ pub fn submit_client_add_many(client: u64, ticket: u64, entries: &[u8]) -> Resul
         Arc::default(),
         AtClose::RunsOn,
         |here| async move {
-            let results = here.background().await?.add_many(entries).await?;
+            let results = here.background().add_many(entries).await?;
             Ok(Outcome::Bytes(pack(results)))
         },
     )

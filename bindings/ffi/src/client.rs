@@ -3,14 +3,13 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tallylock::{Error, Metrics, Options, Owner, Redlock, RedlockOptions, blocking};
-use tokio::sync::OnceCell;
+use tallylock::{Metrics, Options, Owner, Redlock, RedlockOptions, blocking};
 
 use crate::argument;
 use crate::completion::{AtClose, Completions, Outcome, submit};
 use crate::error::CallError;
 use crate::fork::{PerProcess, Resident};
-use crate::registry;
+use crate::{registry, runtime};
 
 /// Opens a client and connects it, on the calling thread. `timeout_us` is how long one call may take, the shared default if not
 /// given. `owner` is what people see in the value of this client's locks, host and process id if not given, nothing at all if
@@ -53,7 +52,7 @@ pub fn open(
 pub fn submit_connect(client: u64, ticket: u64) -> Result<(), CallError> {
     let none = Arc::default();
     submit(client, ticket, none, AtClose::Ends, |here| async move {
-        here.background().await?;
+        here.background().reach().await?;
         Ok(Outcome::Nothing)
     })
 }
@@ -126,18 +125,18 @@ enum Checked {
     Several(RedlockOptions),
 }
 
-/// What a client has in one process: its two connections, each made when it is first needed, and its results.
+/// What a client has in one process: its two faces, each of which connects when it is first needed, and its results.
 pub(crate) struct Here {
     options: Checked,
     pub(crate) has_memory: bool,
     blocking: OnceLock<blocking::Client>,
-    background: OnceCell<tallylock::Client>,
+    background: OnceLock<tallylock::Client>,
     pub(crate) completions: Completions,
 }
 
 /// Connects a new client on the calling thread, and gives its id.
 pub(crate) fn connected(client: Client) -> Result<u64, CallError> {
-    client.here().blocking()?;
+    client.here().blocking().reach()?;
     Ok(registry::add_client(client))
 }
 
@@ -180,7 +179,7 @@ impl Client {
                 .checked()
                 .expect("the same settings were good when the client was opened"),
             blocking: OnceLock::new(),
-            background: OnceCell::new(),
+            background: OnceLock::new(),
             completions: Completions::of_a_child(
                 parents.as_ref().map(|parents| &parents.completions),
             ),
@@ -247,37 +246,29 @@ fn named(url: &str) -> String {
 }
 
 impl Here {
-    /// The connections for calls on the calling thread.
-    pub(crate) fn blocking(&self) -> Result<&blocking::Client, Error> {
+    /// For calls on the calling thread.
+    pub(crate) fn blocking(&self) -> &blocking::Client {
         if let Some(client) = self.blocking.get() {
-            return Ok(client);
+            return client;
         }
-        let client = match self.options.clone() {
-            Checked::One(options) => blocking::Client::connect_with(options)?,
-            Checked::Several(options) => {
-                let redlock = blocking::Redlock::connect_with(options)?;
-                redlock.client().clone()
-            }
-        };
-        // Two threads may both have connected: the slower one's is dropped.
-        let client = self.blocking.get_or_init(|| client);
-        // Closed meanwhile, which has not seen this connection.
+        let client = self.blocking.get_or_init(|| match self.options.clone() {
+            Checked::One(options) => blocking::Client::open(options),
+            Checked::Several(options) => blocking::Redlock::open(options).client().clone(),
+        });
+        // Closed meanwhile, which has not seen this one.
         self.close_if_idle();
-        Ok(client)
+        client
     }
 
-    /// The connection for calls in the background.
-    pub(crate) async fn background(&self) -> Result<&tallylock::Client, Error> {
-        let connect = || async {
+    /// For calls in the background.
+    pub(crate) fn background(&self) -> &tallylock::Client {
+        self.background.get_or_init(|| {
+            let runtime = runtime::handle();
             match self.options.clone() {
-                Checked::One(options) => tallylock::Client::connect_with(options).await,
-                Checked::Several(options) => {
-                    let redlock = Redlock::connect_with(options).await?;
-                    Ok(redlock.client().clone())
-                }
+                Checked::One(options) => tallylock::Client::open_on(&runtime, options),
+                Checked::Several(options) => Redlock::open_on(&runtime, options).client().clone(),
             }
-        };
-        self.background.get_or_try_init(connect).await
+        })
     }
 
     /// What both connections have counted.

@@ -119,7 +119,7 @@ pub(crate) fn with_counter<T>(
 ) -> Result<T, CallError> {
     let call = || {
         let ttl = argument::ttl(ttl_us)?;
-        verb(registry::client(client)?.blocking()?.counter(key, ttl)?)
+        verb(registry::client(client)?.blocking().counter(key, ttl)?)
     };
     Ok(call().map_err(about(key))?)
 }
@@ -144,6 +144,6 @@ where
         ticket,
         about,
         AtClose::RunsOn,
-        move |here| async move { verb(here.background().await?.counter(key, ttl)?).await },
+        move |here| async move { verb(here.background().counter(key, ttl)?).await },
     )
 }

@@ -66,7 +66,7 @@ fn with_guarded<T>(
     key: &[u8],
     verb: impl FnOnce(blocking::Guarded) -> Result<T, Error>,
 ) -> Result<T, CallError> {
-    let call = || verb(registry::client(client)?.blocking()?.guarded(key)?);
+    let call = || verb(registry::client(client)?.blocking().guarded(key)?);
     Ok(call().map_err(about(key))?)
 }
 
@@ -87,6 +87,6 @@ where
         ticket,
         about,
         AtClose::RunsOn,
-        move |here| async move { verb(here.background().await?.guarded(key)?).await },
+        move |here| async move { verb(here.background().guarded(key)?).await },
     )
 }

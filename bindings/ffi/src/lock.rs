@@ -110,7 +110,7 @@ pub fn lock_adopt(
     let LockTerms { ttl, keeping } = LockTerms::new(key, ttl_us, interval_us, max_hold_us)?;
     let adopt = || {
         let here = registry::client(client)?;
-        let lock = here.blocking()?.lock(key, ttl)?.kept(keeping);
+        let lock = here.blocking().lock(key, ttl)?.kept(keeping);
         lock.adopt(&String::from_utf8_lossy(token))
     };
     let adopted = adopt().map_err(about(key))?;
@@ -141,7 +141,7 @@ pub fn submit_lock_adopt(
         about,
         AtClose::Ends,
         move |here| async move {
-            let lock = here.background().await?.lock(&key, ttl)?.kept(keeping);
+            let lock = here.background().lock(&key, ttl)?.kept(keeping);
             let adopted = Lease::new(key, Holder::Background(lock.adopt(&token).await?));
             Ok(Outcome::Adopted(adopted, lease))
         },
@@ -155,7 +155,7 @@ pub(crate) fn acquire(
 ) -> Result<Arc<Lease>, CallError> {
     let acquire = || {
         let here = registry::client(client)?;
-        let lock = here.blocking()?.lock(key, ttl)?.kept(keeping);
+        let lock = here.blocking().lock(key, ttl)?.kept(keeping);
         lock.acquire(Duration::ZERO)
     };
     let lease = acquire().map_err(about(key))?;
@@ -173,15 +173,12 @@ fn submit_acquire(
     let wait = argument::wait(wait_us).map_err(about(key))?;
     let key: Arc<[u8]> = key.into();
     let about = Arc::clone(&key);
-    submit(
-        client,
-        ticket,
-        about,
-        AtClose::Ends,
-        move |here| async move {
-            let lock = here.background().await?.lock(&key, ttl)?.kept(keeping);
+    submit(client, ticket, about, AtClose::Ends, move |here| {
+        // It stands in line from now on: those who wait have the lock in the order in which they came.
+        runtime::begun(async move {
+            let lock = here.background().lock(&key, ttl)?.kept(keeping);
             let acquired = Lease::new(key, Holder::Background(lock.acquire(wait).await?));
             Ok(Outcome::Lease(acquired, chosen))
-        },
-    )
+        })
+    })
 }

@@ -91,7 +91,7 @@ pub fn memory_forget_scripts(client: u64) -> Result<(), CallError> {
 fn memory(client: u64) -> Result<Memory, CallError> {
     let here = registry::client(client)?;
     let memory = if here.has_memory {
-        here.blocking()?.memory()
+        here.blocking().memory()
     } else {
         None
     };

@@ -54,7 +54,7 @@ pub fn submit_meter_open(
         none,
         AtClose::Ends,
         move |here| async move {
-            let client = here.background().await?.clone();
+            let client = here.background().clone();
             // It reads the files of a journal.
             let made = runtime::on_a_thread(move || client.meter(options)).await?;
             Ok(Outcome::Meter(made, meter))

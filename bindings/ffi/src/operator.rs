@@ -85,7 +85,7 @@ fn with_lock<T>(
 ) -> Result<T, CallError> {
     let call = || {
         let ttl = argument::ttl(ttl_us)?;
-        verb(registry::client(client)?.blocking()?.lock(key, ttl)?)
+        verb(registry::client(client)?.blocking().lock(key, ttl)?)
     };
     Ok(call().map_err(about(key))?)
 }
@@ -108,7 +108,7 @@ where
         ticket,
         about,
         AtClose::RunsOn,
-        move |here| async move { verb(here.background().await?.lock(key, ttl)?).await },
+        move |here| async move { verb(here.background().lock(key, ttl)?).await },
     )
 }
 

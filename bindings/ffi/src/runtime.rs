@@ -1,13 +1,19 @@
 //! The background runtime: one a process, one thread, started when it is first needed.
 
-use std::future::Future;
+use std::future::{Future, pending};
+use std::thread;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 
 use crate::fork::PerProcess;
 
-static RUNTIME: PerProcess<Runtime> = PerProcess::new();
+static RUNTIME: PerProcess<Handle> = PerProcess::new();
+
+/// What runs in the background.
+pub(crate) fn handle() -> Handle {
+    Handle::clone(&RUNTIME.get(|_parents| start()))
+}
 
 /// Runs a future in the background.
 pub(crate) fn spawn<T: Send + 'static>(
@@ -28,11 +34,17 @@ pub(crate) async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Se
         .expect("the work neither panics nor is it aborted")
 }
 
-fn start() -> Runtime {
-    Builder::new_multi_thread()
-        .worker_threads(1)
+/// The scheduler for one thread: it costs a call less than a pool of one.
+fn start() -> Handle {
+    let runtime = Builder::new_current_thread()
         .thread_name("tallylock")
         .enable_all()
         .build()
-        .expect("the system lets this process start a thread")
+        .expect("the system lets this process wait for sockets");
+    let handle = runtime.handle().clone();
+    thread::Builder::new()
+        .name("tallylock".into())
+        .spawn(move || runtime.block_on(pending::<()>()))
+        .expect("the system lets this process start a thread");
+    handle
 }

@@ -26,7 +26,7 @@ pub fn client_scan(
     within_us: i64,
 ) -> Result<Vec<u8>, CallError> {
     let here = registry::client(client)?;
-    let client = here.blocking()?;
+    let client = here.blocking();
     let mut scan = match cursor {
         [] => client.scan(pattern),
         cursor => client.scan_from(pattern, cursor)?,
@@ -51,7 +51,7 @@ pub fn submit_client_scan(
         Arc::default(),
         AtClose::RunsOn,
         move |here| async move {
-            let client = here.background().await?;
+            let client = here.background();
             let mut scan = if cursor.is_empty() {
                 client.scan(pattern)
             } else {

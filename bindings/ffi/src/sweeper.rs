@@ -67,7 +67,7 @@ pub fn submit_sweep_begin(
     let key: Arc<[u8]> = arguments.lock.as_slice().into();
     let options = SweepOptions::try_from(arguments)?;
     submit(client, ticket, key, AtClose::Ends, move |here| async move {
-        let sweeper = here.background().await?.sweeper(options)?;
+        let sweeper = here.background().sweeper(options)?;
         Ok(Outcome::Sweep(Box::new(sweeper.begin().await?), sweep))
     })
 }

@@ -127,7 +127,7 @@ pub(crate) fn with_value<T>(
     key: &[u8],
     verb: impl FnOnce(blocking::Value) -> Result<T, Error>,
 ) -> Result<T, CallError> {
-    let call = || verb(registry::client(client)?.blocking()?.value(key)?);
+    let call = || verb(registry::client(client)?.blocking().value(key)?);
     Ok(call().map_err(about(key))?)
 }
 
@@ -149,6 +149,6 @@ where
         ticket,
         about,
         AtClose::RunsOn,
-        move |here| async move { verb(here.background().await?.value(key)?).await },
+        move |here| async move { verb(here.background().value(key)?).await },
     )
 }

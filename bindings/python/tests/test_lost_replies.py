@@ -119,6 +119,18 @@ def test_acquire_extend_and_release_are_repeated(face: Face, server: Server, pro
     assert server.plain.get("invoice:42") is None
 
 
+@pytest.mark.parametrize("wait", [timedelta(), timedelta(seconds=30)], ids=["once", "waiting"])
+def test_a_connection_that_is_lost_while_it_opens_is_opened_again(
+    wait: timedelta, face: Face, proxy: FaultProxy
+) -> None:
+    lock = face.connect(proxy.url, timeout=timedelta(seconds=30)).lock("invoice:42", ttl=TTL)
+    proxy.do("cut")
+    # A call that waits may need its first connection now, whoever has connected before.
+    proxy.do("lose-matching SETNAME")
+    lock.acquire(wait=wait).release()
+    assert proxy.do("stats")["stats"]["lost"] == 1
+
+
 def test_a_silent_server_ends_a_call_at_its_deadline(face: Face, server: Server, proxy: FaultProxy) -> None:
     # Not less: with it a machine that is busy elsewhere has to connect and, at the end, to add.
     reader, adder = (face.connect(proxy.url, timeout=timedelta(seconds=2)) for _ in range(2))

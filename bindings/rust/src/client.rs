@@ -18,6 +18,7 @@ use crate::backend::{Backend, connect_error};
 use crate::held::Held;
 use crate::memory::{Caller, Memory};
 use crate::nodes::Nodes;
+use crate::redlock::await_quorum;
 use crate::renewals::Renewals;
 use crate::scan::Walk;
 use crate::site::{Node, Place, Site};
@@ -64,15 +65,32 @@ impl Client {
     /// `forbidden` if the server refuses user or password, `invalid_argument` if it has no such database, `unavailable`
     /// if it cannot be reached, does not answer within the time-out, or TLS fails, and `unsupported` outside of tokio.
     pub async fn connect_with(options: Options) -> Result<Self, Error> {
-        let (runtime, settings) = (runtime()?, options.settings);
-        let site = Site::of(options.target);
-        let node = site.node(settings.timeout, &runtime);
-        if let Node::Server(connections) = &node {
-            let until = clock::now().plus(settings.timeout.as_millis());
-            connections.shared(until).await.map_err(connect_error)?;
-        }
+        let client = Self::open_on(&runtime()?, options);
+        client.reach().await?;
+        Ok(client)
+    }
+
+    /// Makes a client that connects when it is first used, for the faces of other languages.
+    #[doc(hidden)]
+    pub fn open_on(runtime: &Handle, options: Options) -> Self {
+        let (site, settings) = (Site::of(options.target), options.settings);
+        let place = Place::One(site.node(settings.timeout, runtime));
         let backend = Arc::new(Backend::new(settings, site.clock()));
-        Ok(Self::at(Place::One(node), backend, runtime))
+        Self::at(place, backend, runtime.clone())
+    }
+
+    /// Connects, unless it is connected: over several servers, to more than half of them.
+    #[doc(hidden)]
+    pub async fn reach(&self) -> Result<(), Error> {
+        let until = clock::now().plus(self.backend().settings().timeout.as_millis());
+        match self.place() {
+            Place::One(Node::Server(connections)) => {
+                connections.shared(until).await.map_err(connect_error)?;
+                Ok(())
+            }
+            Place::One(Node::Memory(_)) => Ok(()),
+            Place::Several(nodes) => await_quorum(nodes, until, self.runtime()).await,
+        }
     }
 
     /// The client of this place. Connects when that is needed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::settings::{Nodes, Settings};
 use tallylock_core::step::Undelivered;
-use tallylock_core::time::Ttl;
+use tallylock_core::time::{Instant, Ttl};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
@@ -18,7 +18,7 @@ use crate::endpoint::Target;
 use crate::memory::Memory;
 use crate::site::{Node, Place, Site};
 use crate::spec::LockSpec;
-use crate::{Client, Lock, Metrics, Options, Owner, clock};
+use crate::{Client, Lock, Metrics, Options, Owner};
 
 /// A client whose locks are on several independent servers, of which more than half decide: a lock is held while a minority of
 /// them is down, hung or restarted. It has locks only. Cheap to clone; its calls are futures, on tokio.
@@ -65,11 +65,17 @@ impl Redlock {
     /// `unavailable` if too few can be reached within the time-out; before that, of the first server that says so, `forbidden` if
     /// it refuses user or password and `invalid_argument` if it has no such database; `unsupported` outside of tokio.
     pub async fn connect_with(options: RedlockOptions) -> Result<Self, Error> {
-        let runtime = runtime()?;
+        let redlock = Self::open_on(&runtime()?, options);
+        redlock.client.reach().await?;
+        Ok(redlock)
+    }
+
+    /// Makes a client that connects when it is first used, for the faces of other languages.
+    #[doc(hidden)]
+    pub fn open_on(runtime: &Handle, options: RedlockOptions) -> Self {
         let (sites, backend) = options.open();
-        let client = over(&sites, &backend, runtime);
-        await_quorum(&client).await?;
-        Ok(Self { client })
+        let client = over(&sites, &backend, runtime.clone());
+        Self { client }
     }
 
     /// A handle to the lock `key`, whose leases last for `ttl`. Sends nothing.
@@ -206,12 +212,11 @@ pub(crate) fn over(sites: &[Site], backend: &Arc<Backend>, runtime: Handle) -> C
 }
 
 /// Waits until more than half of the servers are connected. One that refuses us as such is not waited for: it never will be.
-pub(crate) async fn await_quorum(client: &Client) -> Result<(), Error> {
-    let Place::Several(nodes) = client.place() else {
-        return Ok(());
-    };
-    let timeout = client.backend().settings().timeout;
-    let until = clock::now().plus(timeout.as_millis());
+pub(crate) async fn await_quorum(
+    nodes: &[Node],
+    until: Instant,
+    runtime: &Handle,
+) -> Result<(), Error> {
     let mut connecting = JoinSet::new();
     let mut missing = nodes.len() / 2 + 1;
     for node in nodes {
@@ -220,7 +225,7 @@ pub(crate) async fn await_quorum(client: &Client) -> Result<(), Error> {
             Node::Server(connections) => {
                 let connections = Arc::clone(connections);
                 let opened = async move { connections.shared(until).await.map(|_| ()) };
-                connecting.spawn_on(opened, client.runtime());
+                connecting.spawn_on(opened, runtime);
             }
         }
     }

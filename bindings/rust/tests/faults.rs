@@ -67,6 +67,26 @@ on_each_server! {
         assert_eq!(runtime.block_on(counter.add(2)).unwrap(), 2);
     }
 
+    fn a_connection_that_is_lost_while_it_opens_is_opened_again(server: Server) {
+        let proxy = proxy_before(&server);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let patient = Options::new(&proxy.url()).unwrap().timeout(TTL).unwrap();
+        let blocking = blocking::Client::connect_with(patient.clone()).unwrap();
+        let client = runtime.block_on(Client::connect_with(patient)).unwrap();
+        for (count, wait) in (1..).zip([Duration::ZERO, TTL]) {
+            proxy.cut();
+            proxy.lose_matching("SETNAME");
+            blocking.lock("l", TTL).unwrap().acquire(wait).unwrap().release().unwrap();
+            assert_eq!(proxy.stats().lost, 2 * count - 1);
+            proxy.cut();
+            proxy.lose_matching("SETNAME");
+            runtime.block_on(async {
+                client.lock("l", TTL).unwrap().acquire(wait).await.unwrap().release().await.unwrap();
+            });
+            assert_eq!(proxy.stats().lost, 2 * count);
+        }
+    }
+
     fn a_silent_server_is_given_up_in_time(server: Server) {
         prepare(&server);
         let client = settled(|| blocking::Client::connect_with(options(&server.url())));

@@ -141,6 +141,15 @@ for (const name of SERVERS) {
       await lease.release();
     });
 
+    test("a connection that is lost while it opens is opened again", async () => {
+      const { stats } = await proxy.tell("stats");
+      await proxy.tell("cut");
+      await proxy.tell("lose-matching SETNAME");
+      const lease = await client.lock("opened", TTL).acquire();
+      await lease.release();
+      assert.equal((await proxy.tell("stats")).stats.lost, stats.lost + 1);
+    });
+
     test("extend is repeated", async () => {
       const lease = await client.lock("extended", { ttlMs: 5_000 }).acquire();
       await proxy.tell("lose 1");

@@ -63,21 +63,36 @@ impl Client {
     /// `forbidden` if the server refuses user or password, `invalid_argument` if it has no such database, `unavailable`
     /// if it cannot be reached, does not answer within the time-out, or TLS fails.
     pub fn connect_with(options: Options) -> Result<Self, Error> {
+        let client = Self::open(options);
+        client.reach()?;
+        Ok(client)
+    }
+
+    /// Makes a client that connects when it is first used, for the faces of other languages.
+    #[doc(hidden)]
+    pub fn open(options: Options) -> Self {
         let (site, timeout) = (Site::of(options.target), options.settings.timeout);
         let backend = Arc::new(Backend::new(options.settings, site.clock()));
         let place = match site {
             Site::Memory(server) => Place::Memory(server),
-            Site::Server(endpoint) => {
-                let pool = Pool::new(endpoint, timeout);
-                let until = clock::now().plus(timeout.as_millis());
-                pool.put(
-                    pool.take(&mut Deadline::new(until))
-                        .map_err(connect_error)?,
-                );
-                Place::Server(Arc::new(pool))
-            }
+            Site::Server(endpoint) => Place::Server(Arc::new(Pool::new(endpoint, timeout))),
         };
-        Ok(Self::at(place, backend))
+        Self::at(place, backend)
+    }
+
+    /// Connects, unless it is connected: over several servers, to more than half of them.
+    #[doc(hidden)]
+    pub fn reach(&self) -> Result<(), Error> {
+        match &self.place {
+            Place::Server(pool) => {
+                let until = clock::now().plus(self.backend.settings().timeout.as_millis());
+                let connection = pool.take(&mut Deadline::new(until));
+                pool.put(connection.map_err(connect_error)?);
+                Ok(())
+            }
+            Place::Memory(_) => Ok(()),
+            Place::Nodes(nodes) => nodes.reach(),
+        }
     }
 
     /// The client of this place.

@@ -15,7 +15,7 @@ use crate::acquiring::Acquiring;
 use crate::backend::Backend;
 use crate::held::Held;
 use crate::per_process::PerProcess;
-use crate::redlock::{await_quorum, over};
+use crate::redlock::over;
 use crate::site::Site;
 use crate::{Client, RedlockOptions};
 
@@ -27,17 +27,19 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Connects to more than half of the servers.
-    pub(super) fn connect(options: RedlockOptions) -> Result<Self, Error> {
+    pub(super) fn new(options: RedlockOptions) -> Self {
         let (sites, backend) = options.open();
-        let nodes = Self {
+        Self {
             sites,
             backend,
             client: PerProcess::new(),
-        };
-        let client = nodes.client()?.clone();
-        wait_for(async move { await_quorum(&client).await })??;
-        Ok(nodes)
+        }
+    }
+
+    /// Connects to more than half of the servers.
+    pub(super) fn reach(&self) -> Result<(), Error> {
+        let client = self.client()?.clone();
+        wait_for(async move { client.reach().await })?
     }
 
     pub(super) fn backend(&self) -> &Arc<Backend> {

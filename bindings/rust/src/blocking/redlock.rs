@@ -47,10 +47,18 @@ impl Redlock {
     /// # Errors
     /// As there, and `unavailable` if the system starts no thread.
     pub fn connect_with(options: RedlockOptions) -> Result<Self, Error> {
-        let nodes = Nodes::connect(options)?;
+        let redlock = Self::open(options);
+        redlock.client.reach()?;
+        Ok(redlock)
+    }
+
+    /// Makes a client that connects when it is first used, for the faces of other languages.
+    #[doc(hidden)]
+    pub fn open(options: RedlockOptions) -> Self {
+        let nodes = Nodes::new(options);
         let backend = Arc::clone(nodes.backend());
         let client = Client::at(Place::Nodes(Arc::new(nodes)), backend);
-        Ok(Self { client })
+        Self { client }
     }
 
     /// A handle to the lock `key`, whose leases last for `ttl`. Sends nothing.

@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.MethodSource
+import kotlin.time.Duration
 import kotlin.time.Duration.Companion.minutes
 import kotlin.time.Duration.Companion.seconds
 
@@ -233,6 +234,23 @@ class LostReplyTest {
             val lease = lock.acquire()
             losing { lease.release() }
             assertEquals(null, bystander.get(KEY))
+        }
+
+    @ParameterizedTest
+    @MethodSource(SETUPS)
+    fun aConnectionThatIsLostWhileItOpensIsOpenedAgain(setup: Setup) =
+        FaultProxy(TestServer.empty(setup.kind)).use { proxy ->
+            runBlocking {
+                setup.face.connect(proxy.url, timeout = 30.seconds).use { client ->
+                    // A call that waits may need its first connection only then, whoever has connected before.
+                    for ((count, wait) in listOf(Duration.ZERO, 30.seconds).withIndex()) {
+                        proxy.cut()
+                        proxy.loseMatching("SETNAME")
+                        client.lock(KEY, 30.seconds).acquire(wait).release()
+                        assertEquals(count + 1L, proxy.stats().lost)
+                    }
+                }
+            }
         }
 
     private fun onLossyServer(
