@@ -26,6 +26,7 @@ use crate::client::Here;
 use crate::error::{CallError, about, closed};
 use crate::fork::Resident;
 use crate::lease::Lease;
+use crate::runtime::Begun;
 use crate::{registry, runtime, update};
 
 /// Takes all results that are there, as packed records.
@@ -143,29 +144,70 @@ pub(crate) fn submit<F>(
 where
     F: Future<Output = Result<Outcome, Error>> + Send + 'static,
 {
-    let here = registry::client(client).map_err(about(&key))?;
-    let mut state = here.completions.state();
-    here.completions.check_open().map_err(about(&key))?;
-    let (worker, its_key) = (Arc::clone(&here), Arc::clone(&key));
-    let task = runtime::spawn(async move {
-        let outcome = verb(Arc::clone(&worker)).await.map_err(about(&its_key));
-        worker.completions.finish(ticket, outcome);
-        worker.close_if_idle();
-        // If it was given up, nobody takes its result.
-        worker.completions.forget_if_taken(client);
-    });
-    // The task can't finish before this: it needs the lock that is held here.
-    let task = task.abort_handle();
-    state.under_way.insert(
-        ticket,
-        UnderWay {
-            task,
-            key,
-            at_close,
-            is_given_up: false,
-        },
-    );
+    let call = Submitted::new(client, ticket, key, at_close)?;
+    let running = verb(Arc::clone(&call.here));
+    call.run(running);
     Ok(())
+}
+
+/// The same, begun on the calling thread: of two calls, what that does is done in the order in which they were submitted.
+pub(crate) fn submit_begun<F>(
+    client: u64,
+    ticket: u64,
+    key: Arc<[u8]>,
+    at_close: AtClose,
+    verb: impl FnOnce(Arc<Resident<Here>>) -> F + Send + 'static,
+) -> Result<(), CallError>
+where
+    F: Future<Output = Result<Outcome, Error>> + Send + 'static,
+{
+    let call = Submitted::new(client, ticket, key, at_close)?;
+    match runtime::begin(verb(Arc::clone(&call.here))) {
+        // Not left to a task, which may be ended before it has begun: a lease would be lost with it.
+        Begun::Over(outcome) => call.end(outcome),
+        Begun::UnderWay(running) => call.run(running),
+    }
+    Ok(())
+}
+
+/// A call that was let in.
+struct Submitted {
+    here: Arc<Resident<Here>>,
+    client: u64,
+    ticket: u64,
+    key: Arc<[u8]>,
+}
+
+impl Submitted {
+    fn new(client: u64, ticket: u64, key: Arc<[u8]>, at_close: AtClose) -> Result<Self, CallError> {
+        let here = registry::client(client).map_err(about(&key))?;
+        here.completions
+            .begin(ticket, &key, at_close)
+            .map_err(about(&key))?;
+        Ok(Self {
+            here,
+            client,
+            ticket,
+            key,
+        })
+    }
+
+    fn run(self, running: impl Future<Output = Result<Outcome, Error>> + Send + 'static) {
+        let (here, ticket) = (Arc::clone(&self.here), self.ticket);
+        let task = runtime::spawn(async move { self.end(running.await) });
+        if !here.completions.know(ticket, task.abort_handle()) {
+            task.abort();
+            here.close_if_idle();
+        }
+    }
+
+    fn end(self, outcome: Result<Outcome, Error>) {
+        let completions = &self.here.completions;
+        completions.finish(self.ticket, outcome.map_err(about(&self.key)));
+        self.here.close_if_idle();
+        // If it was given up, nobody takes its result.
+        completions.forget_if_taken(self.client);
+    }
 }
 
 /// Takes results, and forgets a closed client with its last.
@@ -196,7 +238,8 @@ struct State {
 }
 
 struct UnderWay {
-    task: AbortHandle,
+    /// Nothing yet in the moment in which it is begun.
+    task: Option<AbortHandle>,
     key: Arc<[u8]>,
     at_close: AtClose,
     /// Nobody wants to hear of its end.
@@ -229,7 +272,7 @@ impl Completions {
             .extract_if(|_, call| call.at_close == AtClose::Ends);
         let ending: Vec<_> = ending.collect();
         for (ticket, call) in ending {
-            call.task.abort();
+            call.abort();
             state.push(ticket, Err(about(&call.key)(closed("client"))));
         }
         // A lease that nobody has seen could not be released any more by who gets it.
@@ -271,6 +314,33 @@ impl Completions {
         self.is_closed.load(Ordering::Acquire)
     }
 
+    /// Takes note of a call that is about to run.
+    fn begin(&self, ticket: u64, key: &Arc<[u8]>, at_close: AtClose) -> Result<(), Error> {
+        let mut state = self.state();
+        self.check_open()?;
+        let call = UnderWay {
+            task: None,
+            key: Arc::clone(key),
+            at_close,
+            is_given_up: false,
+        };
+        state.under_way.insert(ticket, call);
+        Ok(())
+    }
+
+    /// Takes note of the task in which it runs, unless it has ended meanwhile, by itself or because it was given up or closed.
+    ///
+    /// The lock is not held while the task is made: that wakes another thread, which may want the lock before this one goes on.
+    fn know(&self, ticket: u64, task: AbortHandle) -> bool {
+        match self.state().under_way.get_mut(&ticket) {
+            Some(call) => {
+                call.task = Some(task);
+                true
+            }
+            None => false,
+        }
+    }
+
     fn finish(&self, ticket: u64, outcome: Result<Outcome, Error>) {
         let mut state = self.state();
         match state.under_way.remove(&ticket) {
@@ -293,7 +363,7 @@ impl Completions {
         }
         if let Some(call) = state.under_way.remove(&ticket) {
             // Dropping the verb's future stops it; what it has to undo outlives it.
-            call.task.abort();
+            call.abort();
             return;
         }
         let place = state.done.iter().position(|(done, _)| *done == ticket);
@@ -366,6 +436,15 @@ impl Completions {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UnderWay {
+    /// Ends it where it is; one that is only about to run is ended by who begins it.
+    fn abort(&self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }
 

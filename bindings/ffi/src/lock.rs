@@ -9,7 +9,7 @@ use std::time::Duration;
 use tallylock_core::lock::already_held;
 
 use crate::argument::LockTerms;
-use crate::completion::{AtClose, Outcome, submit};
+use crate::completion::{AtClose, Outcome, submit, submit_begun};
 use crate::error::{CallError, about};
 use crate::lease::{Holder, Lease};
 use crate::{argument, registry};
@@ -173,12 +173,16 @@ fn submit_acquire(
     let wait = argument::wait(wait_us).map_err(about(key))?;
     let key: Arc<[u8]> = key.into();
     let about = Arc::clone(&key);
-    submit(client, ticket, about, AtClose::Ends, move |here| {
-        // It stands in line from now on: those who wait have the lock in the order in which they came.
-        runtime::begun(async move {
+    // It stands in line from now on: those who wait have the lock in the order in which they came.
+    submit_begun(
+        client,
+        ticket,
+        about,
+        AtClose::Ends,
+        move |here| async move {
             let lock = here.background().lock(&key, ttl)?.kept(keeping);
             let acquired = Lease::new(key, Holder::Background(lock.acquire(wait).await?));
             Ok(Outcome::Lease(acquired, chosen))
-        })
-    })
+        },
+    )
 }

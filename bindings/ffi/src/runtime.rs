@@ -1,6 +1,8 @@
 //! The background runtime: one a process, one thread, started when it is first needed.
 
 use std::future::{Future, pending};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use tokio::runtime::{Builder, Handle};
@@ -20,6 +22,25 @@ pub(crate) fn spawn<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
     RUNTIME.get(|_parents| start()).spawn(future)
+}
+
+/// What has become of a future that was begun.
+pub(crate) enum Begun<F: Future> {
+    Over(F::Output),
+    UnderWay(Pin<Box<F>>),
+}
+
+/// Begins a future on the calling thread; what is under way is to be awaited in the background.
+pub(crate) fn begin<F: Future>(future: F) -> Begun<F> {
+    let runtime = handle();
+    let _entered = runtime.enter();
+    let mut future = Box::pin(future);
+    // Nobody is woken: it is polled again as soon as it is awaited.
+    let nobody = &mut Context::from_waker(Waker::noop());
+    match future.as_mut().poll(nobody) {
+        Poll::Ready(output) => Begun::Over(output),
+        Poll::Pending => Begun::UnderWay(future),
+    }
 }
 
 /// Runs a future and waits for it on the calling thread, which is none of the runtime's.

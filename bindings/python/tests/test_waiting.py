@@ -54,11 +54,7 @@ def test_tasks_that_wait_have_it_in_the_order_in_which_they_came(server: Server)
             await asyncio.to_thread(await_listeners, server, 0)
             return had
 
-    # They come to the line through threads: two of one moment may change places. Without a line all would, each time.
-    orders = [asyncio.run(run())]
-    while orders[-1] != list(range(HAND_OVERS)):
-        assert len(orders) < 5, orders
-        orders.append(asyncio.run(run()))
+    assert asyncio.run(run()) == list(range(HAND_OVERS))
 
 
 def assert_told(times: list[float]) -> None:
