@@ -24,8 +24,8 @@ pub(crate) async fn acquire(
 ) -> Result<Lease, Error> {
     let backend = client.backend();
     backend.check_open()?;
-    let (settings, seed, now) = (backend.settings(), random::secret()?, backend.now());
-    let way = client.way(now.plus(settings.patience(wait)));
+    let (settings, seed) = (backend.settings(), random::secret()?);
+    let (way, now) = client.begin(settings.patience(wait));
     let acquiring = Acquiring::begin(backend, &lock, wait, now);
     let waiter = client.join(&lock, wait);
     let (operation, step) = waiter.start(lock.clone(), wait, settings, seed, now);

@@ -212,8 +212,8 @@ impl Client {
     pub async fn add_many(&self, entries: Vec<Entry>) -> Result<Vec<Result<Added, Error>>, Error> {
         let backend = self.backend();
         backend.check_open()?;
-        let (settings, now) = (backend.settings(), backend.now());
-        let way = self.way(now.plus(settings.timeout.as_millis()));
+        let settings = backend.settings();
+        let (way, now) = self.begin(settings.timeout.as_millis());
         let (batch, step) = AddMany::start(entries, settings, random::jitter(now), now)?;
         Ok(self.run(batch, step, &way).await)
     }
@@ -342,6 +342,14 @@ impl Client {
         }
     }
 
+    /// The way of an operation that begins now and lasts for so many milliseconds at the longest, and now. In memory the clock
+    /// does not jump in between: the operation would be over before it has begun.
+    pub(crate) fn begin(&self, longest: u64) -> (Way, Instant) {
+        let _hold = self.backend().clock().hold();
+        let now = self.backend().now();
+        (self.way(now.plus(longest)), now)
+    }
+
     /// The way of an operation that ends at this moment of its own accord.
     pub(crate) fn way(&self, deadline: Instant) -> Way {
         let timeout = self.backend().settings().timeout;
@@ -358,8 +366,7 @@ impl Client {
     pub(crate) async fn request<R: Request>(&self, request: R) -> Result<R::Output, Error> {
         let (backend, settings) = (self.backend(), self.backend().settings());
         backend.check_open()?;
-        let now = backend.now();
-        let way = self.way(now.plus(settings.timeout.as_millis()));
+        let (way, now) = self.begin(settings.timeout.as_millis());
         let (operation, step) = Single::start(request, settings, random::jitter(now), now);
         self.run(operation, step, &way).await
     }

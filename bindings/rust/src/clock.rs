@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tallylock_core::time::Instant;
 
-use crate::memory::Server;
+use crate::memory::{Caller, Server};
 
 /// What a client's leases run by.
 #[derive(Clone)]
@@ -21,6 +21,11 @@ impl Clock {
             Self::Machine => now(),
             Self::Virtual(server) => server.now(),
         }
+    }
+
+    /// Keeps a virtual one from jumping until this is dropped.
+    pub(crate) fn hold(&self) -> Option<Caller> {
+        self.memory().map(Caller::new)
     }
 
     /// The server in memory whose clock it is.

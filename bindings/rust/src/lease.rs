@@ -63,9 +63,9 @@ impl Lease {
         let backend = self.client.backend();
         backend.check_open()?;
         let margin = self.held.margin(margin)?;
-        let (settings, now) = (backend.settings(), backend.now());
+        let settings = backend.settings();
+        let (way, now) = self.client.begin(settings.timeout.as_millis());
         let (operation, step) = self.held.verify(settings, random::jitter(now), now)?;
-        let way = self.client.way(now.plus(settings.timeout.as_millis()));
         let result = self.client.run(operation, step, &way).await;
         self.held.verified(result, self.now(), margin)
     }
@@ -98,11 +98,13 @@ impl Lease {
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let backend = self.client.backend();
         backend.check_open()?;
+        let hold = backend.clock().hold();
         let (settings, now) = (backend.settings(), backend.now());
         let ((operation, step), extending) =
             self.held.extend(ttl, settings, random::jitter(now), now)?;
         let deadline = now.plus(settings.timeout.as_millis());
         let way = self.client.way(deadline.min(extending.valid_until()));
+        drop(hold);
         let under_way = UnderWay::new(self, extending);
         // It may be over sooner than it was to be looked at.
         self.client.keep(&self.held);
@@ -191,9 +193,9 @@ impl Client {
     pub(crate) async fn release_left(&self, held: &Held) -> Result<(), Error> {
         self.settled(held).await;
         let backend = self.backend();
-        let (settings, now) = (backend.settings(), backend.now());
+        let settings = backend.settings();
+        let (way, now) = self.begin(settings.timeout.as_millis());
         let (operation, step) = held.release(settings, random::jitter(now), now)?;
-        let way = self.way(now.plus(settings.timeout.as_millis()));
         let result = self.run(operation, step, &way).await;
         held.released(result, backend.now())
     }

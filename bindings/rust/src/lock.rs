@@ -88,12 +88,12 @@ impl Lock {
     pub async fn adopt(&self, token: &str) -> Result<Lease, Error> {
         let backend = self.client.backend();
         backend.check_open()?;
-        let (settings, now) = (backend.settings(), backend.now());
         let transferred = self.spec.transferred(token)?;
+        let settings = backend.settings();
+        let (way, now) = self.client.begin(settings.timeout.as_millis());
         self.spec.check_free(now)?;
         let LockSpec { lock, keeping, .. } = &self.spec;
         let (operation, step) = transferred.adopt(lock.clone(), settings, random::jitter(now), now);
-        let way = self.client.way(now.plus(settings.timeout.as_millis()));
         let grant = self.client.run(operation, step, &way).await?;
         backend.counts().adopted();
         let lease = hold(&self.client, lock.clone(), *keeping, grant, backend.now());

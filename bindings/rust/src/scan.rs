@@ -29,12 +29,12 @@ impl Scan {
     pub async fn next_page(&mut self) -> Result<Option<Vec<Found>>, Error> {
         let backend = self.client.backend();
         backend.check_open()?;
-        let (settings, now) = (backend.settings(), backend.now());
         if self.walk.is_over() {
             return Ok(None);
         }
+        let settings = backend.settings();
+        let (way, now) = self.client.begin(settings.timeout.as_millis());
         let (look, step) = self.walk.go_on(settings, now);
-        let way = self.client.way(now.plus(settings.timeout.as_millis()));
         let page = self.client.run(look, step, &way).await?;
         Ok(Some(self.walk.turn(page).found))
     }

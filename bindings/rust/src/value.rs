@@ -127,8 +127,8 @@ impl Value {
         let backend = self.client.backend();
         backend.check_open()?;
         let ttl = self.spec.ttl(ttl)?;
-        let (settings, now) = (backend.settings(), backend.now());
-        let way = self.client.way(now.plus(settings.timeout.as_millis()));
+        let settings = backend.settings();
+        let (way, now) = self.client.begin(settings.timeout.as_millis());
         let (offer, step) = update.offer(
             value.as_ref().to_vec(),
             ttl,

@@ -88,9 +88,10 @@ fn in_memory(client: &Client, server: &Arc<Server>, lock: &LockSpec, wait: Wait)
 
 fn on_several(client: &Client, nodes: &Nodes, lock: &LockSpec, wait: Wait) -> Granted {
     let (backend, seed) = (client.backend(), random::secret()?);
-    let (settings, now) = (backend.settings(), backend.now());
+    let settings = backend.settings();
+    let (way, now) = nodes.begin(settings.patience(wait))?;
     let acquiring = Arc::new(Acquiring::begin(backend, lock, wait, now));
     let (acquire, step) = Acquire::start(lock.clone(), wait, settings, seed, now);
-    let result = nodes.acquire(acquire, step, wait, &acquiring);
+    let result = nodes.acquire(acquire, step, way, &acquiring);
     acquiring.answer(backend.now(), result)
 }

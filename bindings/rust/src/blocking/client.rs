@@ -300,10 +300,7 @@ impl Client {
                     observe,
                 )
             }
-            Place::Nodes(nodes) => {
-                let (operation, step) = start(self.backend.settings(), self.backend.now())?;
-                return nodes.run(operation, step);
-            }
+            Place::Nodes(nodes) => return nodes.run(start),
         };
         Ok(result.unwrap_or_else(|_| unreachable!("the observer never breaks off")))
     }

@@ -79,11 +79,16 @@ impl Lease {
     /// reached; `invalid_argument` if the margin is longer than 10 years; `closed`.
     pub fn verify(&self, margin: Duration) -> Result<(), Error> {
         let backend = self.client.backend();
-        let (margin, now) = (self.held.margin(margin)?, self.now());
+        let margin = self.held.margin(margin)?;
+        let hold = backend.clock().hold();
+        let now = self.now();
         let started = self
             .held
             .verify(backend.settings(), random::jitter(now), now)?;
-        let result = self.client.run(|_, _| started);
+        let result = self.client.run(|_, _| {
+            drop(hold);
+            started
+        });
         self.held.verified(result, self.now(), margin)
     }
 
@@ -116,13 +121,18 @@ impl Lease {
     /// `lost`, with the reason, if it is no longer ours; `outcome_unknown` if the server does not answer in time;
     /// `unavailable` if it cannot be reached; `invalid_argument` if the TTL is not within 3 ms and 10 years; `closed`.
     pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        let (backend, now) = (self.client.backend(), self.now());
+        let backend = self.client.backend();
+        let hold = backend.clock().hold();
+        let now = self.now();
         let ((operation, step), extending) =
             self.held
                 .extend(ttl, backend.settings(), random::jitter(now), now)?;
         // It may be over sooner than it was to be looked at.
         let kept = self.client.keep(&self.held);
-        let result = self.client.run(|_, _| (operation, step));
+        let result = self.client.run(|_, _| {
+            drop(hold);
+            (operation, step)
+        });
         let ended = self.held.extended(extending, result, self.now());
         ended.and(kept).and_then(|()| self.client.keep(&self.held))
     }
@@ -169,9 +179,9 @@ impl Lease {
             return Ok(());
         }
         self.held.settle(|| self.now());
-        let (settings, now) = (self.client.backend().settings(), self.now());
-        let started = self.held.release(settings, random::jitter(now), now)?;
-        let result = self.client.drive(|_, _| Ok(started))?;
+        let result = self
+            .client
+            .drive(|settings, now| self.held.release(settings, random::jitter(now), now))?;
         self.held.released(result, self.now())
     }
 

@@ -7,8 +7,9 @@ use std::sync::{Arc, mpsc};
 use tallylock_core::drive::{drive, nothing_to_tell};
 use tallylock_core::error::Error;
 use tallylock_core::lock::{Acquire, Grant};
-use tallylock_core::step::{Next, Operation, Step};
-use tallylock_core::time::Wait;
+use tallylock_core::settings::Settings;
+use tallylock_core::step::{Operation, Step};
+use tallylock_core::time::Instant;
 
 use super::background::{runtime, wait, wait_for};
 use crate::acquiring::Acquiring;
@@ -17,6 +18,7 @@ use crate::held::Held;
 use crate::per_process::PerProcess;
 use crate::redlock::over;
 use crate::site::Site;
+use crate::way::Way;
 use crate::{Client, RedlockOptions};
 
 /// The servers, and the client that asks them in the background, in each process one of its own.
@@ -50,20 +52,23 @@ impl Nodes {
         &self.sites
     }
 
-    /// Drives an operation to its end.
-    pub(super) fn run<O>(&self, operation: O, step: Step<O::Output>) -> Result<O::Output, Error>
+    /// Drives an operation to its end, if it can be started.
+    pub(super) fn run<O>(
+        &self,
+        start: impl FnOnce(&Settings, Instant) -> Result<(O, Step<O::Output>), Error>,
+    ) -> Result<O::Output, Error>
     where
         O: Operation<Output: Send + 'static> + Send + 'static,
     {
-        let until = match step.next {
-            Next::WaitUntil(until) => until,
-            Next::Done(output) => return Ok(output),
-        };
-        let client = self.client()?.clone();
-        wait_for(async move {
-            let way = client.way(until);
-            client.run(operation, step, &way).await
-        })
+        let (client, settings) = (self.client()?.clone(), self.backend.settings());
+        let (way, now) = client.begin(settings.timeout.as_millis());
+        let (operation, step) = start(settings, now)?;
+        wait_for(async move { client.run(operation, step, &way).await })
+    }
+
+    /// The way of an operation that begins now and lasts for so many milliseconds at the longest, and now.
+    pub(super) fn begin(&self, longest: u64) -> Result<(Way, Instant), Error> {
+        Ok(self.client()?.begin(longest))
     }
 
     /// Drives an acquire until its caller can have an answer; what it has to undo then goes on.
@@ -71,15 +76,13 @@ impl Nodes {
         &self,
         acquire: Acquire,
         step: Step<Result<Grant, Error>>,
-        wait_for_lock: Wait,
+        way: Way,
         acquiring: &Arc<Acquiring>,
     ) -> Result<Grant, Error> {
         let client = self.client()?.clone();
-        let patience = self.backend.settings().patience(wait_for_lock);
         let (answer, answered) = mpsc::channel();
         let acquiring = Arc::clone(acquiring);
         runtime()?.spawn(async move {
-            let way = client.way(client.backend().now().plus(patience));
             let observe = |acquire: &Acquire| {
                 client.backend().observe(acquire);
                 acquiring.observe(acquire);

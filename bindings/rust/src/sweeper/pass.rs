@@ -378,9 +378,9 @@ impl fmt::Debug for Sweep {
 async fn next_page(client: &Client, walk: &mut Walk) -> Result<Page, Error> {
     let backend = client.backend();
     backend.check_open()?;
-    let (settings, now) = (backend.settings(), backend.now());
+    let settings = backend.settings();
+    let (way, now) = client.begin(settings.timeout.as_millis());
     let (look, step) = walk.go_on(settings, now);
-    let way = client.way(now.plus(settings.timeout.as_millis()));
     let page = client
         .run(look.passing_over_forbidden(), step, &way)
         .await?;
