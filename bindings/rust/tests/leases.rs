@@ -26,8 +26,8 @@ const UNREACHABLE: Code = Code::Lost(Reason::Unreachable);
 on_each_server! {
     fn a_lease_outlives_its_ttl_and_ends_with_its_release(server: Server) {
         let client = connect(&server.url());
-        let lease = client.lock("l", 2 * TTL).unwrap().acquire(Duration::ZERO).unwrap();
-        assert_eq!(lease.wait_until_lost(4 * TTL), None);
+        let lease = client.lock("l", CALM).unwrap().acquire(Duration::ZERO).unwrap();
+        assert_eq!(lease.wait_until_lost(CALM * 3 / 2), None);
         lease.ensure(Duration::ZERO).unwrap();
         lease.verify(Duration::ZERO).unwrap();
         lease.release().unwrap();
@@ -37,8 +37,8 @@ on_each_server! {
 
     fn a_lease_outlives_its_ttl_in_futures(server: Server) {
         in_futures(&server.url(), async |client| {
-            let lease = client.lock("l", 2 * TTL).unwrap().acquire(Duration::ZERO).await.unwrap();
-            assert_eq!(lost_within(&lease, 4 * TTL).await, None);
+            let lease = client.lock("l", CALM).unwrap().acquire(Duration::ZERO).await.unwrap();
+            assert_eq!(lost_within(&lease, CALM * 3 / 2).await, None);
             lease.verify(Duration::ZERO).await.unwrap();
             lease.release().await.unwrap();
             assert_eq!(lease.lost().await, None, "it was let go of");
