@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mutants import MUTANTS, CoreTest, Mutant, Simulation, World
+from mutants import MUTANTS, Mutant, RustTest, Simulation, World
 from run import SIMULATED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,8 +20,8 @@ def test_its_text_is_there_once(mutant: Mutant) -> None:
 def test_what_catches_it_is_there(mutant: Mutant) -> None:
     catcher = mutant.caught_by
     match catcher:
-        case CoreTest(file=file, name=name):
-            path, text = f"core/tests/{file}.rs", f"fn {name}("
+        case RustTest(file=path, name=name):
+            text = f"fn {name}("
         case World(name=name):
             path, text = "tests/model/src/worlds.rs", f'"{name}"'
         case Simulation():

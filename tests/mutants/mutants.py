@@ -1,4 +1,4 @@
-"""The mutants: what is taken out of the lock's protocol, and what must notice."""
+"""The mutants: what is taken out of the lock's protocol or a client's ways, and what must notice."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Simulation:
 
 
 @dataclass(frozen=True)
-class CoreTest:
-    """A test of core, by its file and its name."""
+class RustTest:
+    """A test of a crate that needs no server, by the file that it is in and its name."""
 
     file: str
     name: str
 
 
-Catcher = World | Simulation | CoreTest
+Catcher = World | Simulation | RustTest
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,10 @@ class Mutant:
 
 
 ONE_NODE = World("one node: lost connections, a clock that gains")
+NEXT_IN_LINE = RustTest(
+    "core/tests/waiting_line.rs", "whoever_becomes_the_first_is_notified_in_the_order_in_which_they_came"
+)
+ASKED_ORDER = RustTest("bindings/rust/src/opening.rs", "calls_go_out_in_the_order_in_which_they_were_asked")
 
 MUTANTS = (
     Mutant(
@@ -82,7 +86,7 @@ MUTANTS = (
         file="core/src/lock/raise.rs",
         before="        if last[0] != b'-' && (last.len(), &last) > (arguments[1].len(), &arguments[1]) {\n",
         after="        if last.is_empty() {\n",
-        caught_by=CoreTest("redlock_fence", "a_node_that_outbids_the_quorum_raises_the_fence"),
+        caught_by=RustTest("core/tests/redlock_fence.rs", "a_node_that_outbids_the_quorum_raises_the_fence"),
     ),
     Mutant(
         name="a released token is used again",
@@ -103,6 +107,78 @@ MUTANTS = (
         file="core/src/lock/renewal.rs",
         before="let waits = matches!(&self.state, State::Renewing(attempt) if !attempt.awaited.is_empty());",
         after="let waits = false;",
-        caught_by=CoreTest("renewal", "what_is_under_way_is_waited_for_and_no_more_is_sent"),
+        caught_by=RustTest("core/tests/renewal.rs", "what_is_under_way_is_waited_for_and_no_more_is_sent"),
+    ),
+    Mutant(
+        name="a loss is counted each time that it is seen",
+        file="core/src/lock/news.rs",
+        before="end.filter(|_| !self.has_ended).map(",
+        after="end.map(",
+        caught_by=RustTest(
+            "core/tests/metrics.rs", "a_loss_is_told_with_the_time_until_the_deadline_however_late_it_is_seen"
+        ),
+    ),
+    Mutant(
+        name="all in line are told of a release",
+        file="core/src/waiting/line.rs",
+        before="if self.due() != Some(ticket) {",
+        after="if self.due().is_none() {",
+        caught_by=RustTest("core/tests/waiting_line.rs", "the_first_alone_is_notified_and_once"),
+    ),
+    Mutant(
+        name="whoever comes last is the first in line",
+        file="core/src/waiting/line.rs",
+        before="self.waiters.push_back(ticket);",
+        after="self.waiters.push_front(ticket);",
+        caught_by=NEXT_IN_LINE,
+    ),
+    Mutant(
+        name="the next in line is not told when the first leaves",
+        file="core/src/waiting/line.rs",
+        before="            self.news = self.news.max(news);\n            if core::mem::take",
+        after="            let _ = news;\n            if core::mem::take",
+        caught_by=NEXT_IN_LINE,
+    ),
+    Mutant(
+        name="all in line ask at once",
+        file="bindings/rust/src/waiters.rs",
+        before="        if self.is_first {\n",
+        after="        if self.is_first || !self.is_first {\n",
+        caught_by=RustTest("bindings/rust/src/waiters.rs", "the_first_alone_asks_at_once"),
+    ),
+    Mutant(
+        name="a lost lease is counted as abandoned too",
+        file="bindings/rust/src/held.rs",
+        before="if !renewal.lease().has_told_its_end() && self.process",
+        after="if self.process",
+        caught_by=RustTest("bindings/rust/tests/metrics.rs", "the_blocking_client_in_memory"),
+    ),
+    Mutant(
+        name="calls that wait for a connection change places",
+        file="bindings/rust/src/opening.rs",
+        before="for place in queue.drain(..) {",
+        after="for place in queue.drain(..).rev() {",
+        caught_by=ASKED_ORDER,
+    ),
+    Mutant(
+        name="a call is sent although it was given up",
+        file="bindings/rust/src/opening.rs",
+        before="        drop(self.take());\n",
+        after="",
+        caught_by=ASKED_ORDER,
+    ),
+    Mutant(
+        name="a call is sent although it is too late for it",
+        file="bindings/rust/src/opening.rs",
+        before="Place::Waiting(call, until) if now < until => {",
+        after="Place::Waiting(call, until) if now < until || now >= until => {",
+        caught_by=ASKED_ORDER,
+    ),
+    Mutant(
+        name="a release overtakes its acquire at one of several nodes",
+        file="bindings/rust/src/nodes.rs",
+        before="let at_once = poll_fn(|context| Poll::Ready(sending.as_mut().poll(context))).await;",
+        after="let at_once = Poll::Pending;",
+        caught_by=RustTest("bindings/rust/src/nodes.rs", "a_call_that_nobody_goes_on_with_has_its_place_all_the_same"),
     ),
 )

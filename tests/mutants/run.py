@@ -1,4 +1,4 @@
-"""Takes one thing after the other out of the lock's protocol, in a copy of the tree, and checks that it is noticed."""
+"""Takes one thing after the other out of the lock, in a copy of the tree, and checks that it is noticed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutants import MUTANTS, Catcher, CoreTest, Mutant, Simulation, World
+from mutants import MUTANTS, Catcher, Mutant, RustTest, Simulation, World
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "target" / "mutants"
 TREE = BUILT / "tree"
+WIDTH = max(len(mutant.name) for mutant in MUTANTS)
+PACKAGES = {"core": "tallylock-core", "bindings/rust": "tallylock"}
 SIMULATED = "whatever_happens_the_lock_keeps_its_promises"
 # What the model prints of a world that is not as it must be, and the simulation of a seed.
 BROKEN_WORLD = re.compile(r"^ +((?:found broken|not found): .+?)(?:, after)?$", re.MULTILINE)
@@ -36,7 +38,7 @@ def main() -> int:
         if verdict.is_noticed or verdict.what:
             print(f"mutants: without a mutant, {shown(catcher)} must pass: {verdict.what}", file=sys.stderr)
             return 1
-    print(f"{'mutant':<52} what caught it", flush=True)
+    print(f"{'mutant':<{WIDTH}} what caught it", flush=True)
     verdicts = [tried(mutant) for mutant in MUTANTS]
     return int(not all(verdicts))
 
@@ -54,7 +56,7 @@ def tried(mutant: Mutant) -> bool:
         finally:
             source.write_text(text, encoding="utf-8")
     what = verdict.what or "NOTHING"
-    print(f"{mutant.name:<52} {what}", flush=True)
+    print(f"{mutant.name:<{WIDTH}} {what}", flush=True)
     return verdict.is_noticed
 
 
@@ -64,8 +66,8 @@ def noticed(catcher: Catcher) -> Verdict:
     output = ran.stdout + ran.stderr
     if ran.returncode == 0:
         return Verdict(False, "" if has_passed(catcher, output) else f"{shown(catcher)} did not run:\n{output}")
-    if isinstance(catcher, CoreTest):
-        is_caught, detail = f"test {catcher.name} ... FAILED" in output, ""
+    if isinstance(catcher, RustTest):
+        is_caught, detail = f"test {path_of(catcher)} ... FAILED" in output, ""
     else:
         broken = (BROKEN_SEED if isinstance(catcher, Simulation) else BROKEN_WORLD).search(output)
         is_caught, detail = broken is not None, f": {broken.group(1)}" if broken else ""
@@ -79,8 +81,8 @@ def has_passed(catcher: Catcher, output: str) -> bool:
             return re.search(r"  (holds|broken, as it must be: .+)$", output, re.MULTILINE) is not None
         case Simulation():
             return f"test {SIMULATED} ... ok" in output
-        case CoreTest(name=name):
-            return f"test {name} ... ok" in output
+        case RustTest():
+            return f"test {path_of(catcher)} ... ok" in output
 
 
 def command(catcher: Catcher) -> list[str]:
@@ -90,8 +92,22 @@ def command(catcher: Catcher) -> list[str]:
             return ["run", "--release", "--quiet", "--package", "tallylock-model", "--", "--world", name]
         case Simulation():
             return ["test", "--package", "tallylock-simulation", SIMULATED, "--", "--exact"]
-        case CoreTest(file=file, name=name):
-            return ["test", "--package", "tallylock-core", "--test", file, name, "--", "--exact"]
+        case RustTest(file=file):
+            crate, kind, stem = places(file)
+            target = ["--test", stem] if kind == "tests" else ["--lib"]
+            return ["test", "--package", PACKAGES[crate], *target, path_of(catcher), "--", "--exact"]
+
+
+def path_of(test: RustTest) -> str:
+    """Returns what cargo calls it."""
+    _, kind, stem = places(test.file)
+    return test.name if kind == "tests" else f"{stem}::tests::{test.name}"
+
+
+def places(file: str) -> tuple[str, str, str]:
+    """Takes a file's path apart: its crate's folder, `tests` or `src`, and its name without the suffix."""
+    path = Path(file)
+    return str(path.parent.parent), path.parent.name, path.stem
 
 
 def shown(catcher: Catcher) -> str:
@@ -101,8 +117,8 @@ def shown(catcher: Catcher) -> str:
             return f"model, {name}"
         case Simulation():
             return "simulation"
-        case CoreTest(file=file, name=name):
-            return f"core/tests/{file}.rs::{name}"
+        case RustTest(file=file, name=name):
+            return f"{file}::{name}"
 
 
 def cargo(arguments: list[str]) -> subprocess.CompletedProcess[str]:

@@ -44,6 +44,8 @@ mod guarded;
 mod handshake;
 mod held;
 mod lease;
+#[cfg(test)]
+mod listener;
 mod lock;
 mod memory;
 mod meter;

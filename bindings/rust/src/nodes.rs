@@ -105,3 +105,46 @@ impl Nodes {
         .await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+    use std::thread;
+
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::listener::{Listener, call, timeout};
+    use crate::opening::Asked;
+
+    #[test]
+    fn a_call_that_nobody_goes_on_with_has_its_place_all_the_same() {
+        let running = Builder::new_multi_thread().enable_all().build().unwrap();
+        // Has no time for the calls that are left to it.
+        let busy = Builder::new_current_thread().enable_all().build().unwrap();
+        let listener = Listener::bind();
+        let connections = listener.connections(running.handle());
+        let later = clock::now().plus(60_000);
+        let node = Node::Server(Arc::clone(&connections));
+        let nodes = Nodes::new(&[node], later, timeout(), busy.handle());
+        let ask = |number| {
+            let mut sending = pin!(nodes.send(call(number)));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(sending.as_mut().poll(&mut context).is_pending());
+        };
+        let opening = connections.opening();
+        ask(0);
+        let Ok(Asked::Queued(queued)) = opening.ask(call(1), || later) else {
+            panic!("it is not open yet")
+        };
+        let accepted = listener.accept();
+        let served = thread::spawn(move || accepted.serve(3));
+        let Some(Ok(connection)) = running.block_on(opening.wait()) else {
+            panic!("it answered")
+        };
+        ask(2);
+        let last = connection.begin(call(3));
+        assert_eq!(served.join().unwrap(), [0, 1, 2, 3]);
+        drop((queued, last));
+    }
+}

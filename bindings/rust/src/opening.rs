@@ -175,44 +175,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
-    use std::time::Duration;
-
-    use tallylock_core::step::{CallId, Lane, Node};
-    use tallylock_core::time::Ttl;
     use tokio::runtime::Handle;
 
     use super::*;
-    use crate::connections::Connections;
-    use crate::endpoint::Target;
+    use crate::listener::{Listener, call};
 
     /// More than redis-rs's queue has room for unless it is told otherwise.
     const CALLS: u32 = 200;
-    const TIMEOUT: Duration = Duration::from_secs(60);
-
-    fn call(number: u32) -> Call {
-        Call {
-            id: CallId(number),
-            node: Node::ONLY,
-            lane: Lane::Shared,
-            commands: vec![vec![
-                b"ECHO".as_slice().into(),
-                format!("{number:04}").into_bytes().into(),
-            ]],
-        }
-    }
-
-    fn connections_to(listener: &TcpListener) -> Connections {
-        let url = format!("redis://{}", listener.local_addr().unwrap());
-        match Target::parse(&url).unwrap() {
-            Target::Server(endpoint) => {
-                let timeout = Ttl::from_duration(TIMEOUT).unwrap();
-                Connections::new(endpoint, timeout, Handle::current())
-            }
-            Target::Memory { .. } => unreachable!(),
-        }
-    }
 
     fn queued(opening: &Arc<Opening>, number: u32, until: Instant) -> Queued {
         match opening.ask(call(number), || until) {
@@ -221,26 +190,11 @@ mod tests {
         }
     }
 
-    /// Answers the hello, and tells which calls come then until the last.
-    fn serve(mut stream: TcpStream, last: u32) -> Vec<u32> {
-        stream.write_all(b"+OK\r\n").unwrap();
-        let (mut text, mut bytes) = (String::new(), [0; 4096]);
-        let last = format!("{last:04}\r\n");
-        while !text.ends_with(&last) {
-            let count = stream.read(&mut bytes).unwrap();
-            assert!(count > 0, "{text}");
-            text.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
-        }
-        let calls = text.split("ECHO\r\n$4\r\n").skip(1);
-        calls.map(|call| call[..4].parse().unwrap()).collect()
-    }
-
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn calls_go_out_in_the_order_in_which_they_were_asked() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connections = connections_to(&listener);
-        let opening = connections.opening();
-        let (mut hello, past) = ([0; 1024], clock::now());
+        let listener = Listener::bind();
+        let opening = listener.connections(&Handle::current()).opening();
+        let past = clock::now();
         let later = past.plus(60_000);
         let mut waiting: Vec<_> = (0..CALLS)
             .map(|number| {
@@ -253,9 +207,12 @@ mod tests {
             number += 1;
             number % 3 != 0
         });
-        let (mut stream, _) = listener.accept().unwrap();
-        assert!(stream.read(&mut hello).unwrap() > 0);
-        let served = tokio::task::spawn_blocking(move || serve(stream, CALLS));
+        // Given up, they are no calls any more: once begun, one may be on its way before it is let go of.
+        let waits = |place: &&Arc<Mutex<Place>>| matches!(*lock(place), Place::Waiting(..));
+        let left = lock(&opening.queue).iter().filter(waits).count();
+        assert_eq!(left, waiting.len());
+        let accepted = listener.accept();
+        let served = tokio::task::spawn_blocking(move || accepted.serve(CALLS));
         let Some(Ok(connection)) = opening.wait().await else {
             panic!("it answered")
         };
@@ -274,12 +231,12 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_call_that_waits_is_told_that_there_is_no_connection() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connections = connections_to(&listener);
+        let listener = Listener::bind();
+        let connections = listener.connections(&Handle::current());
         let opening = connections.opening();
         let queued = queued(&opening, 1, clock::now().plus(60_000));
         // A connection that ends without a word.
-        drop(listener.accept().unwrap());
+        drop(listener.accept());
         let sent = connections.sent(queued).await;
         assert!(matches!(sent, Err(Undelivered::NotSent(_))));
         assert!(opening.has_failed() && !opening.is_good());

@@ -341,6 +341,21 @@ mod tests {
     const NOTIFIED: Poll<Event> = Poll::Ready(Event::Notified(Notice::Deaf));
 
     #[test]
+    fn the_first_alone_asks_at_once() {
+        let waiters = Waiters::new(None);
+        let asks_at_once = |waiter: &Waiter| {
+            let (wait, seed) = (Wait::from_micros(1_000_000).unwrap(), Seed::new([1; 16]));
+            let now = Instant::from_millis(0);
+            let (_, step) = waiter.start(lock(), wait, &Settings::default(), seed, now);
+            !step.calls.is_empty()
+        };
+        let (first, next) = (join(&waiters), join(&waiters));
+        let does_not_wait = waiters.join(&lock(), Wait::NONE);
+        let asking = [&first, &next, &does_not_wait].map(asks_at_once);
+        assert_eq!(asking, [true, false, true]);
+    }
+
+    #[test]
     fn a_place_that_was_left_is_nobody_elses() {
         let waiters = Waiters::new(None);
         let first = join(&waiters);

@@ -36,6 +36,7 @@ macro_rules! count {
         assert_eq!((released.waited, released.longest_wait), (5 * SECOND, 5 * SECOND));
         assert_eq!((released.released, released.held, released.longest_hold), (1, 10 * SECOND, 10 * SECOND));
         lease.release()$(.$wait)?.unwrap();
+        drop(lease);
         assert_eq!(client.metrics(), released, "that was done already");
 
         let lease = lock.acquire(Duration::ZERO)$(.$wait)?.unwrap();
@@ -47,6 +48,8 @@ macro_rules! count {
         let lease = lock.acquire(Duration::ZERO)$(.$wait)?.unwrap();
         memory.put("l", "another's", Some(TTL)).unwrap();
         assert_eq!(lease.extend(TTL)$(.$wait)?.unwrap_err().code(), Code::Lost(Reason::TakenOver));
+        // They have had their end.
+        drop((lease, adopted));
         memory.remove("l");
         drop(lock.acquire(Duration::ZERO)$(.$wait)?.unwrap());
         let holder = other.inspect()$(.$wait)?.unwrap().unwrap();
