@@ -117,6 +117,10 @@ impl Link {
     }
 
     /// How leases are kept. What a test lets pass in memory is what the process would have slept: none is renewed in it.
+    #[cfg_attr(
+        not(feature = "memory"),
+        allow(clippy::unused_self, reason = "only a server in memory changes it")
+    )]
     pub(crate) fn keeping(&self, wanted: Keeping) -> Keeping {
         #[cfg(feature = "memory")]
         if self.memory.is_some() {
