@@ -15,7 +15,7 @@ const dist = new URL("../wasm/npm/dist/", import.meta.url);
 const files = [
   { name: "production", path: "tallylock_wasm_bg.wasm", gzippedAtMost: limit },
   { name: "memory", path: "memory/tallylock_wasm_bg.wasm", gzippedAtMost: Infinity },
-  { name: "redlock", path: "redlock/tallylock_wasm_bg.wasm", gzippedAtMost: Infinity },
+  { name: "full", path: "full/tallylock_wasm_bg.wasm", gzippedAtMost: Infinity },
 ];
 
 let failed = false;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the wasm file of the npm package, three times, with its JavaScript glue, into wasm/npm/dist.
 #
-#   dist/tallylock_wasm*.{js,d.ts,wasm}          production
+#   dist/tallylock_wasm*.{js,d.ts,wasm}          production, for the edge
 #   dist/memory/tallylock_wasm*.{js,d.ts,wasm}   the same with the in-memory node, for `tallylock/memory`
-#   dist/redlock/tallylock_wasm*.{js,d.ts,wasm}  the same with locks over several servers, for `tallylock/redlock`
+#   dist/full/tallylock_wasm*.{js,d.ts,wasm}     with all that the edge has no room for: for Node, and for `tallylock/redlock`
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -77,5 +77,5 @@ build() {
 
 build production "$dist"
 build memory "$dist/memory" --features memory
-build redlock "$dist/redlock" --features nodes
+build full "$dist/full" --features nodes,waiting
 node .ci/wasm-file.mjs

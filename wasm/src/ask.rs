@@ -15,7 +15,6 @@ use wasm_bindgen::JsValue;
 
 use crate::client::Shared;
 use crate::executor::promise;
-use crate::stop::Stop;
 use crate::task::{Answer, StartedTask, Verb};
 
 /// An operation that nobody stops.
@@ -58,7 +57,7 @@ impl Shared {
             let _turn = shared.enter(key)?;
             let answer = match ask.and_then(|ask| ask.start(&shared)) {
                 Ok((task, show)) => {
-                    let answer = shared.run(task, &Stop::default(), &mut |_| ()).await;
+                    let answer = shared.run(task).await;
                     answer.map(|answer| (answer, show))
                 }
                 Err(error) => Err(error),

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use js_sys::Promise;
 use tallylock_core::drive::{Clock, drive, nothing_to_tell};
@@ -12,7 +12,7 @@ use tallylock_core::key::Key;
 use tallylock_core::lock::Keeping;
 use tallylock_core::metrics::Counts;
 use tallylock_core::settings::Settings;
-use tallylock_core::step::{Node, Undelivered};
+use tallylock_core::step::{Event, Node, Undelivered};
 use tallylock_core::time::Instant;
 use tallylock_core::token::{Label, Seed};
 use wasm_bindgen::JsValue;
@@ -21,6 +21,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use crate::counter::Counter;
 use crate::duration;
 use crate::executor::promise;
+use crate::hearing::{self, Hearing};
 use crate::held::Held;
 use crate::host::Host;
 use crate::link::{Lane, Link};
@@ -30,6 +31,7 @@ use crate::slots::{Number, Slots};
 use crate::stop::{Stop, Wish};
 use crate::task::{Answer, StartedTask, Task};
 use crate::value::Value;
+use crate::waiters::Waiters;
 
 /// A client of one server.
 #[wasm_bindgen]
@@ -157,9 +159,11 @@ impl Client {
         self.shared.link.timers.ran_out(timer);
     }
 
-    /// Takes in that it is time to look at a lease.
+    /// Takes in that it is time to look at a lease, or at the connection for subscriptions.
     pub fn due(&self, lease: Number) {
-        if let Some(held) = self.shared.leases.look(lease) {
+        if cfg!(feature = "waiting") && lease == hearing::ALARM {
+            hearing::alarm(&self.shared);
+        } else if let Some(held) = self.shared.leases.look(lease) {
             held.look();
         }
     }
@@ -177,6 +181,9 @@ impl Client {
             if let Some(stop) = stop.upgrade() {
                 stop.fire(Wish::Closed);
             }
+        }
+        if cfg!(feature = "waiting") {
+            hearing::tend(&shared);
         }
         let closing = Box::pin(async move {
             poll_fn(|context| {
@@ -211,6 +218,8 @@ impl Client {
                 closing: RefCell::default(),
                 stops: RefCell::default(),
                 leases: Slots::default(),
+                waiters: Waiters::default(),
+                hearing: Hearing::default(),
             }),
         }
     }
@@ -248,6 +257,8 @@ pub(crate) struct Shared {
     stops: RefCell<Vec<Weak<Stop>>>,
     /// The leases that JavaScript has, but for those that were released.
     pub(crate) leases: Slots<Rc<Held>>,
+    pub(crate) waiters: Waiters,
+    pub(crate) hearing: Hearing,
 }
 
 impl Shared {
@@ -289,11 +300,18 @@ impl Shared {
         (&self.settings, self.link.jitter(), self.now())
     }
 
-    /// Drives a task to its end, and shows it to `observe` after every step.
-    pub(crate) async fn run(
+    /// Drives a task that nobody stops to its end.
+    pub(crate) async fn run(self: &Rc<Self>, started: StartedTask) -> Result<Answer, Error> {
+        self.run_until(&Stop::default(), started, &mut nothing_to_tell, &mut |_| ())
+            .await
+    }
+
+    /// Drives a task to its end, tells it what `notified` gives, and shows it to `observe` after every step.
+    pub(crate) async fn run_until(
         self: &Rc<Self>,
-        StartedTask(task, first): StartedTask,
         stop: &Stop,
+        StartedTask(task, first): StartedTask,
+        notified: &mut dyn FnMut(&mut Context<'_>) -> Poll<Event>,
         observe: &mut dyn FnMut(&Task),
     ) -> Result<Answer, Error> {
         drive(
@@ -302,7 +320,7 @@ impl Shared {
             Lane::new(self),
             &self.link,
             stop.fired(),
-            nothing_to_tell,
+            notified,
             observe,
         )
         .await

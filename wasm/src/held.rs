@@ -20,7 +20,6 @@ use wasm_bindgen::JsValue;
 use crate::client::Shared;
 use crate::executor::spawn;
 use crate::slots::Number;
-use crate::stop::Stop;
 
 /// A granted lock. What the core knows of it is borrowed between awaits only, so that calls may overlap.
 pub(crate) struct Held {
@@ -126,10 +125,7 @@ impl Held {
             let _turn = held.shared.begin();
             let turn = Turn(Rc::clone(&held));
             // How the lease fares, its holder learns from the lease.
-            let _ = held
-                .shared
-                .run((turn, first).into(), &Stop::default(), &mut |_| ())
-                .await;
+            let _ = held.shared.run((turn, first).into()).await;
             held.look_in_time();
             Ok(JsValue::UNDEFINED)
         }));

@@ -36,6 +36,15 @@ export interface Host {
   send(call: number, node: number, operation: number, commands: number, resp: Uint8Array): void;
   /** Nobody waits for a call of this operation to that server any more. */
   forget(node: number, operation: number): void;
+  /**
+   * Opens a connection for subscriptions, if the transport knows how; tells `client.listens()` once it is there, `client.heard()`
+   * what comes over it, and `client.deaf()` when it is lost or cannot be had: each in a later turn or microtask.
+   */
+  listen(): boolean;
+  /** Sends that many commands over it, as `send` gets them. */
+  subscribe(commands: number, resp: Uint8Array): void;
+  /** Ends it, if there is one. */
+  hush(): void;
   /** Makes the error that callers see. */
   failure(code: string, reason: string | undefined, key: string | undefined, applied: string, message: string): unknown;
 }
@@ -89,6 +98,15 @@ extern "C" {
 
     #[wasm_bindgen(method)]
     pub(crate) fn forget(this: &Host, node: u16, operation: u32);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn listen(this: &Host) -> bool;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn subscribe(this: &Host, commands: usize, resp: &[u8]);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn hush(this: &Host);
 
     #[wasm_bindgen(method, js_name = failure)]
     fn make_failure(

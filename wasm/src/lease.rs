@@ -17,7 +17,6 @@ use crate::executor::{promise, spawn};
 use crate::held::Held;
 use crate::lock::Lock;
 use crate::slots::Number;
-use crate::stop::Stop;
 use crate::task::{Answer, StartedTask};
 
 #[wasm_bindgen]
@@ -200,10 +199,7 @@ impl Held {
 
     /// Runs an operation that ends with until when the lease is ours, or with nothing.
     async fn run(&self, started: StartedTask) -> Result<Instant, Error> {
-        let answer = self
-            .shared
-            .run(started, &Stop::default(), &mut |_| ())
-            .await;
+        let answer = self.shared.run(started).await;
         answer.map(|answer| match answer {
             Answer::ValidUntil(until) => until,
             _ => Instant::from_millis(0),

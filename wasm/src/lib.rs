@@ -23,6 +23,7 @@ mod client;
 mod counter;
 mod duration;
 mod executor;
+mod hearing;
 mod held;
 pub mod host;
 mod lease;
@@ -38,6 +39,7 @@ mod slots;
 mod stop;
 mod task;
 mod value;
+mod waiters;
 
 pub use client::{Client, refuse_options};
 pub use counter::Counter;

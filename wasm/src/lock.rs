@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
+use std::task::Context;
 
 use js_sys::Promise;
 use tallylock_core::error::{Code, Error};
 use tallylock_core::key::Key;
-use tallylock_core::lock::{self, Acquire, Grant, Keeping, LeaseTtl, Transferred, already_held};
+use tallylock_core::lock::{self, Grant, Keeping, LeaseTtl, Transferred, already_held};
 use tallylock_core::time::Wait;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -18,6 +19,7 @@ use crate::executor::{Outcome, Settle, spawn};
 use crate::held::Held;
 use crate::stop::{Stop, Wish};
 use crate::task::{Answer, Task};
+use crate::waiters::Waiter;
 
 /// A lock by its key. It is for one holder at a time.
 #[wasm_bindgen]
@@ -157,15 +159,17 @@ async fn acquire(spec: &Spec, wait: Result<Wait, Error>, stop: &Stop, settle: &S
         Ok(wait) => wait,
         Err(error) => return refused(error),
     };
-    let (settings, _, now) = shared.at_start();
-    let started = Acquire::start(lock.clone(), wait, settings, shared.link.secret(), now);
+    let now = shared.now();
+    let waiter = Waiter::join(shared, lock, wait);
+    let started = waiter.start(lock.clone(), wait);
+    let mut notified = |context: &mut Context<'_>| waiter.poll_notice(context);
     let answered = Cell::new(false);
     let asked = Cell::new(0);
     let count = |refused: Option<&Error>| {
         if !answered.replace(true) {
-            let waited = shared.now().since(now);
+            let took = shared.now().since(now);
             let code = refused.map(Error::code);
-            shared.counts.acquired(asked.get(), waited, code);
+            shared.counts.acquired(asked.get(), took, code);
         }
     };
     let mut observe = |task: &Task| {
@@ -173,14 +177,20 @@ async fn acquire(spec: &Spec, wait: Result<Wait, Error>, stop: &Stop, settle: &S
             return;
         };
         asked.set(acquire.asked());
-        if let Some(error) = acquire.refusal() {
-            count(Some(error));
-            settle.with(refused(error.clone()));
+        waiter.observe(acquire);
+        if let Some(error) = acquire.refusal()
+            && let Some(error) = waiter.leave(Some(error.clone()))
+        {
+            count(Some(&error));
+            settle.with(refused(error));
         }
     };
-    let result = shared.run(started.into(), stop, &mut observe).await;
-    count(result.as_ref().err());
-    match result {
+    let result = shared
+        .run_until(stop, started, &mut notified, &mut observe)
+        .await;
+    let reason = waiter.leave(result.as_ref().err().cloned());
+    count(reason.as_ref());
+    match reason.map_or(result, Err) {
         Ok(Answer::Granted(grant)) => {
             let held = spec.hold(grant);
             if stop.wish().is_none() {

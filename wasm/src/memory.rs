@@ -12,7 +12,7 @@ use tallylock_core::time::{Instant, Ttl};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::client::{Client, settings};
+use crate::client::{Client, Shared, settings};
 use crate::duration;
 use crate::executor::spawn;
 use crate::held::Held;
@@ -29,6 +29,8 @@ pub(crate) struct Server {
     alarms: RefCell<Vec<(Instant, Who)>>,
     /// A look at whether all are parked is on its way.
     looking: Cell<bool>,
+    /// The clients whose waiters are told of what is published.
+    clients: RefCell<Vec<Weak<Shared>>>,
 }
 
 /// Who is woken at some moment.
@@ -75,8 +77,26 @@ impl Server {
         self.node.borrow().now()
     }
 
+    /// Executes a call at once, and tells what it has published.
     pub(crate) fn execute(&self, call: &Call) -> Outcome {
-        self.node.borrow_mut().execute(call)
+        let mut node = self.node.borrow_mut();
+        let outcome = node.execute(call);
+        let published = node.published().to_vec();
+        drop(node);
+        for channel in published {
+            let clients = self.clients.borrow().clone();
+            for client in clients.iter().filter_map(Weak::upgrade) {
+                client.waiters.released(&channel);
+            }
+        }
+        outcome
+    }
+
+    /// Has the waiters of a client told.
+    fn tell(&self, client: &Rc<Shared>) {
+        let mut clients = self.clients.borrow_mut();
+        clients.retain(|client| client.strong_count() > 0);
+        clients.push(Rc::downgrade(client));
     }
 
     pub(crate) async fn sleep_until(self: &Rc<Self>, timers: &Rc<Timers>, until: Instant) {
@@ -172,10 +192,10 @@ impl Client {
         label: Option<String>,
     ) -> Result<Client, JsValue> {
         let settings = settings(timeout_ms, label).map_err(|error| host.failure(&error))?;
-        Ok(Self::over(
-            Link::to_memory(host, Server::named(name)),
-            settings,
-        ))
+        let server = Server::named(name);
+        let client = Self::over(Link::to_memory(host, Rc::clone(&server)), settings);
+        server.tell(client.shared());
+        Ok(client)
     }
 
     /// The face for tests of the server in memory, if it has one.

@@ -9,7 +9,7 @@ export type { Lease } from "./lease.js";
 export type { AcquireOptions, Lock, LockOptions } from "./lock.js";
 export type { Losses, Metrics } from "./metrics.js";
 export type { CounterFound, ExpiringOptions, Scan, ScanOptions } from "./scan.js";
-export { type Reply, type Transport, Undelivered } from "./transport.js";
+export { type Reply, type Subscriber, type SubscriberEvents, type Transport, Undelivered } from "./transport.js";
 export { fromIoredis, type IoredisClient } from "./transports/ioredis.js";
 export { fromNodeRedis, type NodeRedisClient } from "./transports/node-redis.js";
 export type { TtlOptions, Value } from "./value.js";

@@ -1,5 +1,7 @@
 import { hasEncoded, type Receiver } from "./encoded.js";
 import { TallylockError } from "./error.js";
+import type * as FullGlue from "./full/tallylock_wasm.js";
+import { Hearing } from "./hearing.js";
 import type { Lease } from "./lease.js";
 import { encodeReplies, split } from "./resp.js";
 import type * as Glue from "./tallylock_wasm.js";
@@ -16,6 +18,8 @@ export class RuntimeHost implements Glue.Host {
   #forgotten = new FinalizationRegistry<number>((lease) => this.#tell((client) => client.forget(lease)));
   /** The promises that are not settled yet. */
   #open = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
+  // A build that hears of nothing asks for no connection either.
+  #hearing = new Hearing((what) => this.#tell((client) => what(client as unknown as FullGlue.Client)));
   #client: Glue.Client | undefined;
   #transports: Transport[] = [];
 
@@ -114,6 +118,18 @@ export class RuntimeHost implements Glue.Host {
     } catch {
       // It is told out of courtesy, from inside the core, which an exception must not pass through.
     }
+  }
+
+  listen(): boolean {
+    return this.#hearing.open(this.#transports[0]);
+  }
+
+  subscribe(commands: number, resp: Uint8Array): void {
+    this.#hearing.send(commands, resp);
+  }
+
+  hush(): void {
+    this.#hearing.close();
   }
 
   failure(

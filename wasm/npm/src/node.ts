@@ -1,9 +1,8 @@
-import { readFile } from "node:fs/promises";
 import type { ConnectionOptions } from "node:tls";
 import type { Client, ClientOptions } from "./client.js";
 import { connectOver, ownTransport, type Runtime } from "./connect.js";
+import { instantiated } from "./instance.js";
 import { hostAndPid } from "./owner.js";
-import * as glue from "./tallylock_wasm.js";
 import type { Transport } from "./transport.js";
 import { parseUrl } from "./transports/address.js";
 import { nodeSocket } from "./transports/node-socket.js";
@@ -41,15 +40,4 @@ export function connect(options: ConnectOptions): Promise<Client> {
   });
 }
 
-let instance: Promise<typeof glue> | undefined;
-
-const runtime: Runtime = {
-  glue: () => (instance ??= instantiate()),
-  owner: hostAndPid,
-};
-
-async function instantiate(): Promise<typeof glue> {
-  const file = await readFile(new URL("./tallylock_wasm_bg.wasm", import.meta.url));
-  await glue.default({ module_or_path: file });
-  return glue;
-}
+const runtime: Runtime = { glue: instantiated, owner: hostAndPid };

@@ -1,6 +1,6 @@
-import * as glue from "./redlock/tallylock_wasm.js";
+import * as glue from "./full/tallylock_wasm.js";
 // @ts-expect-error: a module of WebAssembly, which the runtime compiles when it loads the Worker
-import wasm from "./redlock/tallylock_wasm_bg.wasm";
+import wasm from "./full/tallylock_wasm_bg.wasm";
 import {
   connectRedlockOver,
   ownTransports,

@@ -1,7 +1,6 @@
-import { readFile } from "node:fs/promises";
 import type { ConnectionOptions } from "node:tls";
+import { instantiated } from "./instance.js";
 import { hostAndPid } from "./owner.js";
-import * as glue from "./redlock/tallylock_wasm.js";
 import {
   connectRedlockOver,
   listOf,
@@ -64,15 +63,4 @@ function place(address: Address): string {
   }
 }
 
-let instance: Promise<typeof glue> | undefined;
-
-const runtime: RedlockRuntime = {
-  glue: () => (instance ??= instantiate()),
-  owner: hostAndPid,
-};
-
-async function instantiate(): Promise<typeof glue> {
-  const file = await readFile(new URL("./redlock/tallylock_wasm_bg.wasm", import.meta.url));
-  await glue.default({ module_or_path: file });
-  return glue;
-}
+const runtime: RedlockRuntime = { glue: instantiated, owner: hostAndPid };

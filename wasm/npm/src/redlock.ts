@@ -1,10 +1,10 @@
 import { bytes, ms, optionalMs } from "./arguments.js";
 import type { ClientOptions } from "./client.js";
 import { checkOptions, label, ownTransport, type Refuse, type Runtime } from "./connect.js";
+import type * as RedlockGlue from "./full/tallylock_wasm.js";
 import { RuntimeHost } from "./host.js";
 import { keepingOf, Lock, type LockOptions } from "./lock.js";
 import { type Metrics, metricsOf } from "./metrics.js";
-import type * as RedlockGlue from "./redlock/tallylock_wasm.js";
 import type * as Glue from "./tallylock_wasm.js";
 import type { Transport } from "./transport.js";
 

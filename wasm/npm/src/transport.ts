@@ -26,8 +26,38 @@ export interface Transport {
   /** Nobody waits any more for the calls of this operation. */
   forget?(operation: number): void;
 
-  /** Closes the connections that the transport has opened itself. */
+  /**
+   * Opens a connection for subscriptions alone, over which those who wait for a lock hear of its release. Without this they ask
+   * the server more often.
+   *
+   * It must not keep the process alive, nor be opened again by itself: {@link SubscriberEvents.ended} tells that it is lost.
+   * Rejects if it cannot be opened.
+   */
+  subscribe?(events: SubscriberEvents): Promise<Subscriber>;
+
+  /** Closes the connections that the transport has opened itself, but for those that `subscribe` gave. */
   close?(): void | Promise<void>;
+}
+
+/** A connection for subscriptions. */
+export interface Subscriber {
+  /** Sends commands in this order, each a SUBSCRIBE or an UNSUBSCRIBE of one channel. */
+  send(commands: Uint8Array[][]): void;
+  /** Ends it; nothing of it is told any more. */
+  close(): void;
+}
+
+/** What a connection for subscriptions tells. */
+export interface SubscriberEvents {
+  /**
+   * A message, `["message", channel, text]`, or the answer to a command, in the order of the commands: `["subscribe", channel,
+   * count]`, `["unsubscribe", channel, count]`, or an `Error` for a refusal. Texts are best as bytes.
+   */
+  received(reply: Reply): void;
+  /** It is lost. */
+  ended(): void;
+  /** Aborted once nobody wants it: what is still being opened is to be given up. */
+  readonly unwanted: AbortSignal;
 }
 
 /** Why a call has no replies, and whether the server may have executed it all the same. */

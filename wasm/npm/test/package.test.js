@@ -19,7 +19,7 @@ test("the packed package can be installed and imported", async (t) => {
   const [packed] = Object.values(JSON.parse(stdout));
   const names = packed.files.map(({ path }) => path);
   const needed = ["dist/node.js", "dist/node.d.ts", "dist/edge.js", "dist/redlock-node.js"];
-  for (const name of [...needed, "dist/tallylock_wasm_bg.wasm", "dist/redlock/tallylock_wasm_bg.wasm"]) {
+  for (const name of [...needed, "dist/tallylock_wasm_bg.wasm", "dist/full/tallylock_wasm_bg.wasm"]) {
     assert.ok(names.includes(name), `${name} is not packed`);
   }
   assert.ok(!names.some((name) => /^(src|test|node_modules)\/|\.optimised|\.map$/.test(name)), names.join());

@@ -14,7 +14,7 @@ import { freePort } from "./support/servers.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const WASM = "tallylock_wasm_bg.wasm";
-const REDLOCK = `redlock/${WASM}`;
+const FULL = `full/${WASM}`;
 
 /** The program of the package for this platform; the package's own start-up script is not needed. */
 function workerd() {
@@ -35,8 +35,8 @@ async function bundle(folder) {
     logLevel: "error",
   });
   await copyFile(join(here, "../dist", WASM), join(folder, WASM));
-  await mkdir(join(folder, "redlock"));
-  await copyFile(join(here, "../dist", REDLOCK), join(folder, REDLOCK));
+  await mkdir(join(folder, "full"));
+  await copyFile(join(here, "../dist", FULL), join(folder, FULL));
 }
 
 function config(port, serverPorts) {
@@ -52,7 +52,7 @@ const worker :Workerd.Worker = (
   modules = [
     (name = "worker.js", esModule = embed "worker.js"),
     (name = "${WASM}", wasm = embed "${WASM}"),
-    (name = "${REDLOCK}", wasm = embed "${REDLOCK}"),
+    (name = "${FULL}", wasm = embed "${FULL}"),
   ],
   compatibilityDate = "2026-01-01",
   bindings = [(name = "SERVER_PORTS", text = "${serverPorts.join()}")],

@@ -1,6 +1,6 @@
 import type { Receiver } from "../encoded.js";
-import { concatenated, decodeReplies } from "../resp.js";
-import { type Reply, Undelivered } from "../transport.js";
+import { concatenated, decodeReplies, encode } from "../resp.js";
+import { type Reply, type Subscriber, type SubscriberEvents, Undelivered } from "../transport.js";
 import { Framing } from "./framing.js";
 
 /** A stream of bytes to a server and back. */
@@ -9,6 +9,8 @@ export interface Pipe {
   write(bytes: Uint8Array): void;
   /** Ends it at once; `ended` is not called any more. */
   destroy(): void;
+  /** Lets the process end although it is there, where it would keep it alive. */
+  unref?(): void;
 }
 
 /** What a pipe tells. */
@@ -44,6 +46,8 @@ export class Connection {
   #heard = 0;
   #retired = false;
   #over: string | undefined;
+  /** Who hears what nobody asked for. */
+  #listener: SubscriberEvents | undefined;
 
   /** @param pipe opens the pipe; it may tell of nothing before it has returned */
   constructor(pipe: (events: PipeEvents) => Pipe) {
@@ -94,10 +98,7 @@ export class Connection {
     }
     const heardBefore = this.#heard;
     this.#pending.push({ operation, expected, written: false, heardBefore, forgotten: false, receiver });
-    this.#unwritten.push(this.#copyOf(resp));
-    if (this.#unwritten.length === 1) {
-      queueMicrotask(this.#write);
-    }
+    this.#writeSoon(this.#copyOf(resp));
   }
 
   /**
@@ -114,9 +115,33 @@ export class Connection {
     this.#endIfUseless();
   }
 
+  /** Gives it over to subscriptions. It carries no calls any more, and does not keep the process alive. */
+  listen(events: SubscriberEvents): Subscriber {
+    this.#listener = events;
+    if (this.#over === undefined) {
+      this.#pipe.unref?.();
+    } else {
+      queueMicrotask(() => events.ended());
+    }
+    return {
+      send: (commands) => this.#writeSoon(encode(commands)),
+      close: () => {
+        this.#listener = undefined;
+        this.close();
+      },
+    };
+  }
+
   /** Ends it; calls under way are undelivered. */
   close(): void {
     this.#end("the client closed the connection");
+  }
+
+  #writeSoon(bytes: Uint8Array): void {
+    this.#unwritten.push(bytes);
+    if (this.#unwritten.length === 1) {
+      queueMicrotask(this.#write);
+    }
   }
 
   #write = (): void => {
@@ -147,12 +172,18 @@ export class Connection {
     return this.#room.subarray(start, this.#used);
   }
 
-  #expected = (): number => this.#pending[0]?.expected ?? 0;
+  #expected = (): number => this.#pending[0]?.expected ?? (this.#listener === undefined ? 0 : 1);
 
   #replied = (replies: Uint8Array): void => {
     const first = this.#pending.shift();
     this.#endIfUseless();
-    first?.receiver.resolve(replies);
+    if (first !== undefined) {
+      first.receiver.resolve(replies);
+      return;
+    }
+    for (const reply of decodeReplies(replies.slice())) {
+      this.#listener?.received(reply);
+    }
   };
 
   #endIfUseless(): void {
@@ -173,6 +204,7 @@ export class Connection {
       for (const { written, receiver } of pending) {
         receiver.reject(new Undelivered(written ? "maybe" : "no", reason));
       }
+      this.#listener?.ended();
     });
   }
 }

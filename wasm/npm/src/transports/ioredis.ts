@@ -1,9 +1,11 @@
-import { type Reply, type Transport, Undelivered } from "../transport.js";
-import { together } from "./together.js";
+import { type Reply, type Subscriber, type SubscriberEvents, type Transport, Undelivered } from "../transport.js";
+import { inOrder, together } from "./together.js";
 
 /** What of an ioredis client (`Redis`, version 5 or 6) is used. */
 export interface IoredisClient {
   readonly status: string;
+  /** Its socket. */
+  readonly stream?: { unref?(): void };
   readonly options: {
     autoResendUnfulfilledCommands?: boolean | undefined;
     enableOfflineQueue?: boolean | undefined;
@@ -12,6 +14,9 @@ export interface IoredisClient {
   callBuffer(command: string, ...args: (string | Buffer)[]): Promise<unknown>;
   connect(): Promise<void>;
   disconnect(): void;
+  subscribe(channel: Buffer): Promise<unknown>;
+  unsubscribe(channel: Buffer): Promise<unknown>;
+  on(event: "messageBuffer", listener: (channel: Buffer, message: Buffer) => void): unknown;
   on(event: string, listener: () => void): unknown;
   once(event: string, listener: () => void): unknown;
   off(event: string, listener: () => void): unknown;
@@ -20,6 +25,7 @@ export interface IoredisClient {
     enableOfflineQueue: boolean;
     lazyConnect: boolean;
     connectionName: string;
+    retryStrategy?: () => null;
   }): IoredisClient;
 }
 
@@ -39,16 +45,19 @@ export function fromIoredis(client: IoredisClient): Transport {
   if (autoResendUnfulfilledCommands === false && enableOfflineQueue === false) {
     return new Ioredis(client, false);
   }
-  const own = client.duplicate({
-    autoResendUnfulfilledCommands: false,
-    enableOfflineQueue: false,
-    lazyConnect: true,
-    connectionName: "tallylock",
-  });
+  const own = client.duplicate(OWN);
   // Without a listener an error that every call reports anyway would end the process.
   own.on("error", () => undefined);
   return new Ioredis(own, true);
 }
+
+/** How a connection of ours differs. */
+const OWN = {
+  autoResendUnfulfilledCommands: false,
+  enableOfflineQueue: false,
+  lazyConnect: true,
+  connectionName: "tallylock",
+};
 
 class Ioredis implements Transport {
   #client: IoredisClient;
@@ -83,6 +92,27 @@ class Ioredis implements Transport {
       return Promise.reject(new Undelivered("no", `the ioredis client is not ready (${this.#client.status})`));
     }
     return together(commands.map((command) => this.#ask(command)));
+  }
+
+  async subscribe({ received, ended, unwanted }: SubscriberEvents): Promise<Subscriber> {
+    const own = this.#client.duplicate({ ...OWN, retryStrategy: () => null });
+    own.on("error", () => undefined);
+    own.on("end", ended);
+    own.on("messageBuffer", (channel: Buffer, message: Buffer) => received(["message", channel, message]));
+    own.on("connect", () => unref(own));
+    // A server that accepts and then says nothing would have it wait for ever.
+    unwanted.addEventListener("abort", () => own.disconnect());
+    await own.connect();
+    return {
+      send: inOrder(received, async (kind, channel) => {
+        await own[kind](channel);
+        return [kind, channel, 1];
+      }),
+      close: () => {
+        own.off("end", ended);
+        own.disconnect();
+      },
+    };
   }
 
   close(): void {
@@ -131,6 +161,11 @@ class Ioredis implements Transport {
       }
     });
   }
+}
+
+/** Lets the process end although this one is connected. */
+function unref(client: { stream?: { unref?(): void } }): void {
+  client.stream?.unref?.();
 }
 
 /** What ioredis says if it has not written a command and will not. */

@@ -1,5 +1,5 @@
-import { type Reply, type Transport, Undelivered } from "../transport.js";
-import { together } from "./together.js";
+import { type Reply, type Subscriber, type SubscriberEvents, type Transport, Undelivered } from "../transport.js";
+import { inOrder, together } from "./together.js";
 
 /** What of a node-redis client (`redis`, version 5 or 6) is used. */
 export interface NodeRedisClient {
@@ -7,8 +7,21 @@ export interface NodeRedisClient {
   readonly isOpen: boolean;
   on(event: string, listener: () => void): unknown;
   off(event: string, listener: () => void): unknown;
+  readonly options?: { socket?: object | undefined } | undefined;
+  // biome-ignore lint/suspicious/noExplicitAny: as below
+  duplicate(overrides: any): NodeRedisSubscriber;
   // biome-ignore lint/suspicious/noExplicitAny: the type of a client of another package, whose own is far narrower
   withTypeMapping(mapping: any): Sender;
+}
+
+interface NodeRedisSubscriber {
+  connect(): Promise<unknown>;
+  on(event: string, listener: () => void): unknown;
+  off(event: string, listener: () => void): unknown;
+  subscribe(channel: string, listener: (message: Buffer) => void, asBytes: true): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  unref(): void;
+  destroy(): void;
 }
 
 interface Sender {
@@ -61,6 +74,40 @@ class NodeRedis implements Transport {
         controller.abort();
       }
     }
+  }
+
+  async subscribe({ received, ended, unwanted }: SubscriberEvents): Promise<Subscriber> {
+    const socket = { ...this.#client.options?.socket, reconnectStrategy: false };
+    // Its timer for pings would keep the process alive.
+    const own = this.#client.duplicate({ socket, pingInterval: 0 });
+    own.on("error", ended);
+    own.unref();
+    const end = () => {
+      own.off("error", ended);
+      // What a connection says of its own end concerns nobody, but without a listener it would end the process.
+      own.on("error", () => undefined);
+      try {
+        own.destroy();
+      } catch {
+        // It has ended before.
+      }
+    };
+    // A server that accepts and then says nothing would have it wait for ever.
+    unwanted.addEventListener("abort", end);
+    await own.connect();
+    const heard = (channel: Buffer) => (message: Buffer) => received(["message", channel, message]);
+    return {
+      send: inOrder(received, async (kind, channel) => {
+        // node-redis knows channels by their text.
+        const text = channel.toString();
+        if (!Buffer.from(text).equals(channel)) {
+          throw new Error("ERR node-redis cannot subscribe to a channel whose name is no UTF-8");
+        }
+        await (kind === "subscribe" ? own.subscribe(text, heard(channel), true) : own.unsubscribe(text));
+        return [kind, channel, 1];
+      }),
+      close: end,
+    };
   }
 
   close(): void {

@@ -55,7 +55,11 @@ function over(socket: Socket, incoming: Incoming): Connection {
     // The end is told at once: what is written after it would be lost.
     socket.on("end", () => events.ended(problem));
     socket.on("close", () => events.ended(problem));
-    return { write: (bytes) => void socket.write(bytes), destroy: () => void socket.destroy() };
+    return {
+      write: (bytes) => void socket.write(bytes),
+      destroy: () => void socket.destroy(),
+      unref: () => void socket.unref(),
+    };
   });
 }
 

@@ -1,6 +1,6 @@
 import type { EncodedTransport, Receiver } from "../encoded.js";
 import { decodeReplies, encode } from "../resp.js";
-import { type Reply, Undelivered } from "../transport.js";
+import { type Reply, type Subscriber, type SubscriberEvents, Undelivered } from "../transport.js";
 import type { Connection } from "./connection.js";
 import { DialTimeout } from "./dial.js";
 
@@ -63,6 +63,10 @@ export class Reconnecting implements EncodedTransport {
     for (const connection of this.#old) {
       connection.forget(operation);
     }
+  }
+
+  async subscribe(events: SubscriberEvents): Promise<Subscriber> {
+    return (await this.#dial(this.#timeoutMs)).listen(events);
   }
 
   close(): void {

@@ -19,3 +19,34 @@ export async function together(asked: Promise<Reply>[]): Promise<Reply[]> {
   const [first] = failures as [Undelivered];
   throw failures.length === asked.length ? first : new Undelivered("maybe", first.message);
 }
+
+/**
+ * Sends subscriptions through a client that takes each as a call of its own, and tells their answers in the order of the
+ * commands; a rejection counts as a refusal.
+ *
+ * What concerns one channel is sent one by one: node-redis sends no SUBSCRIBE while it is not answered that the channel is gone.
+ */
+export function inOrder(
+  received: (reply: Reply) => void,
+  ask: (kind: "subscribe" | "unsubscribe", channel: Buffer) => Promise<Reply>,
+): (commands: Uint8Array[][]) => void {
+  let told = Promise.resolve();
+  const answers = new Map<string, Promise<Reply>>();
+  return (commands) => {
+    for (const [name, bytes] of commands) {
+      const kind = String(Buffer.from(name ?? [])) === "SUBSCRIBE" ? "subscribe" : "unsubscribe";
+      const channel = Buffer.from(bytes ?? []);
+      const text = channel.toString("latin1");
+      const answer = Promise.resolve(answers.get(text))
+        .then(() => ask(kind, channel))
+        .catch((error) => (error instanceof Error ? error : new Error(String(error))));
+      answers.set(text, answer);
+      told = told.then(async () => {
+        received(await answer);
+        if (answers.get(text) === answer) {
+          answers.delete(text);
+        }
+      });
+    }
+  };
+}
